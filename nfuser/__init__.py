@@ -14,7 +14,13 @@ from nfuser.frontend.fuse.decorator import fuse
 from nfuser.frontend.fuse.fused import Fused
 
 if TYPE_CHECKING:
-    from nfuser.debug.timeline import Timeline, timeline
+    from nfuser.base.debug.timeline import Timeline, timeline
+    from nfuser.compiler.trace.loops.unroll import unroll
+    from nfuser.execution.host.container import HostIrContainer
+    from nfuser.execution.host.ir.host_ir import HostProgram
+    from nfuser.execution.runtime.caches.executor_cache import FusionExecutorCache
+    from nfuser.execution.runtime.host.host_ir_evaluator import HostIrEvaluator
+    from nfuser.execution.runtime.kernel_runtime import FusionKernelRuntime
     from nfuser.frontend.call.inputs.spec import Spec
     from nfuser.frontend.check import check
     from nfuser.frontend.definition.definition import FusionDefinition
@@ -35,12 +41,6 @@ if TYPE_CHECKING:
     from nfuser.frontend.gradients.linear import hvp, jvp, stop_gradient, vjp
     from nfuser.frontend.report.report import Report
     from nfuser.frontend.vmap import vmap
-    from nfuser.host.container import HostIrContainer
-    from nfuser.host.ir.host_ir import HostProgram
-    from nfuser.runtime.caches.executor_cache import FusionExecutorCache
-    from nfuser.runtime.host.host_ir_evaluator import HostIrEvaluator
-    from nfuser.runtime.kernel_runtime import FusionKernelRuntime
-    from nfuser.trace.loops.unroll import unroll
 
 __all__ = [
     "Compiled",
@@ -89,15 +89,15 @@ _ON_FIRST_USE = {
     "DataType": "nfuser.frontend.definition.types",
     "Explanation": "nfuser.frontend.explain.explanation",
     "FusionDefinition": "nfuser.frontend.definition.definition",
-    "FusionExecutorCache": "nfuser.runtime.caches.executor_cache",
-    "FusionKernelRuntime": "nfuser.runtime.kernel_runtime",
-    "HostIrContainer": "nfuser.host.container",
-    "HostIrEvaluator": "nfuser.runtime.host.host_ir_evaluator",
-    "HostProgram": "nfuser.host.ir.host_ir",
+    "FusionExecutorCache": "nfuser.execution.runtime.caches.executor_cache",
+    "FusionKernelRuntime": "nfuser.execution.runtime.kernel_runtime",
+    "HostIrContainer": "nfuser.execution.host.container",
+    "HostIrEvaluator": "nfuser.execution.runtime.host.host_ir_evaluator",
+    "HostProgram": "nfuser.execution.host.ir.host_ir",
     "Lowered": "nfuser.frontend.fuse.stages",
     "Report": "nfuser.frontend.report.report",
     "Spec": "nfuser.frontend.call.inputs.spec",
-    "Timeline": "nfuser.debug.timeline",
+    "Timeline": "nfuser.base.debug.timeline",
     "checkpoint": "nfuser.frontend.gradients.checkpoint",
     "checkpoint_name": "nfuser.frontend.gradients.checkpoint",
     "checkpoint_policies": "nfuser.frontend.gradients.checkpoint",
@@ -109,8 +109,8 @@ _ON_FIRST_USE = {
     "jacrev": "nfuser.frontend.gradients.jacobian",
     "jvp": "nfuser.frontend.gradients.linear",
     "stop_gradient": "nfuser.frontend.gradients.linear",
-    "timeline": "nfuser.debug.timeline",
-    "unroll": "nfuser.trace.loops.unroll",
+    "timeline": "nfuser.base.debug.timeline",
+    "unroll": "nfuser.compiler.trace.loops.unroll",
     "value_and_grad": "nfuser.frontend.gradients.gradient",
     "vjp": "nfuser.frontend.gradients.linear",
     "vmap": "nfuser.frontend.vmap",
@@ -150,6 +150,6 @@ def __dir__() -> list[str]:
 
 
 if not _config.at_start().dump.isdisjoint(("timeline", "nvtx")):
-    from nfuser.debug.timeline import begin_process
+    from nfuser.base.debug.timeline import begin_process
 
     begin_process()

@@ -6,8 +6,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-from nfuser import cache_command, demo, doctor, explain_command
 from nfuser.config import VERSION
+from nfuser.frontend.commands import cache as cache_command
+from nfuser.frontend.commands import demo, doctor
+from nfuser.frontend.commands import explain as explain_command
 
 _SCRIPTS = {
     "explain": "how a script's calls are fused",

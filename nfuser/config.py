@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nfuser.locks import ForkSafeLock
+from nfuser.base.locks import ForkSafeLock
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Hashable, Mapping

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-import nfuser.trace.call.tree as tree
-import nfuser.trace.loops.forms as forms
+import nfuser.compiler.trace.call.tree as tree
+import nfuser.compiler.trace.loops.forms as forms
+from nfuser.compiler.trace.tracer import current_tracer
 from nfuser.errors import ArgumentError
-from nfuser.trace.tracer import current_tracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

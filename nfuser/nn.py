@@ -10,16 +10,16 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from nfuser.compiler.trace import current_tracer
+from nfuser.compiler.trace.numpy.composed.dropouts import kept, require_floats
+from nfuser.compiler.trace.numpy.composed.statistics.segments import (
+    fold_segments,
+    mean_of_segments,
+)
 from nfuser.frontend.fuse.decorator import fuse
 from nfuser.random.distributions import uniform
 from nfuser.random.distributions.words import probability
 from nfuser.random.draw import draw
-from nfuser.trace import current_tracer
-from nfuser.trace.numpy.composed.dropouts import kept, require_floats
-from nfuser.trace.numpy.composed.statistics.segments import (
-    fold_segments,
-    mean_of_segments,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as _numpy
 
-from nfuser.trace.numpy.names.namespace import *
-from nfuser.trace.numpy.names.namespace import __all__ as __all__
-from nfuser.trace.numpy.names.refusals import function as _refused
+from nfuser.compiler.trace.numpy.names.namespace import *
+from nfuser.compiler.trace.numpy.names.namespace import __all__ as __all__
+from nfuser.compiler.trace.numpy.names.refusals import function as _refused
 
 
 def __getattr__(name: str) -> Any:

@@ -23,9 +23,9 @@ import numpy as np
 from scipy import special
 
 from asv_bench.compare.provenance import provenance, rows_before
-from nfuser.dtypes import DType
-from nfuser.ir.point_op import POINT_OPS
-from nfuser.lower.cpu.bound_angles import BOUNDS, NARROW
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.point_op import POINT_OPS
+from nfuser.compiler.lower.cpu.bound_angles import BOUNDS, NARROW
 from tests.cpu_harness import Array, apply
 
 if TYPE_CHECKING:

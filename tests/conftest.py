@@ -16,7 +16,7 @@ import hypothesis
 import pytest
 
 from nfuser import config as settings
-from nfuser.runtime.caches.shared_cache import forget_all
+from nfuser.execution.runtime.caches.shared_cache import forget_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

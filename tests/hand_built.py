@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import nfuser.ir.scalars.symbols as scalar_symbols
-from nfuser.concretize import Concrete, answer, concretize, questions
-from nfuser.dtypes import DType
-from nfuser.ir.expr import (
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
+from nfuser.compiler.concretize import Concrete, answer, concretize, questions
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.expr import (
     Argument,
     Constant,
     Expand,
@@ -23,16 +23,16 @@ from nfuser.ir.expr import (
     Slice,
     Squeeze,
 )
-from nfuser.ir.fusion import Fusion
-from nfuser.ir.point_op import CAST, POINT_OPS
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.tensor import TensorView, tensor
-from nfuser.trace import call_of, trace_function
+from nfuser.compiler.ir.fusion import Fusion
+from nfuser.compiler.ir.point_op import CAST, POINT_OPS
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.tensor import TensorView, tensor
+from nfuser.compiler.trace import call_of, trace_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.ir.scalars.scalar import Scalar
+    from nfuser.compiler.ir.scalars.scalar import Scalar
 
 Shape = tuple["Scalar | int", ...]
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import nfuser.runtime.place as place
-from nfuser.schedule.facts.target import H200
+import nfuser.execution.runtime.place as place
+from nfuser.compiler.schedule.facts.target import H200
 from tests.schedule import run_schedule
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from nfuser.schedule.facts.target import Target
+    from nfuser.compiler.schedule.facts.target import Target
 
 
 def use_smaller_gpu(monkeypatch: pytest.MonkeyPatch, **changes: int) -> None:

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser
-from nfuser.runtime.caches.shared_cache import forget_all
-from nfuser.runtime.compile import executable
+from nfuser.execution.runtime.caches.shared_cache import forget_all
+from nfuser.execution.runtime.compile import executable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

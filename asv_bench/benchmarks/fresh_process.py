@@ -59,7 +59,7 @@ def _first_call(compiler: str, function: str, library: str) -> dict[str, Any]:
     made(x, w)
     if library == "cuda":
         module.cuda.synchronize()
-    timing: Any = sys.modules.get("nfuser.debug.timing")
+    timing: Any = sys.modules.get("nfuser.base.debug.timing")
     spent: dict[str, float] = timing.table() if timing else {}
     found: dict[str, Any] = {"seconds": perf_counter() - begin}
     begin = perf_counter()

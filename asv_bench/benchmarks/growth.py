@@ -10,18 +10,18 @@ import numpy as np
 
 import nfuser
 from benchmarks import normal
-from nfuser.concretize import answer, concretize, questions
-from nfuser.device.describe.descriptor import CPU, Library, describe
-from nfuser.lower.lowering import lower
-from nfuser.rewrite.passes import rewrite
-from nfuser.runtime.kernel_runtime import heuristics_for
-from nfuser.runtime.pieces.concretized import Concretization
-from nfuser.runtime.place import Place
-from nfuser.runtime.planning.plan import facts_of, symbol_values
-from nfuser.schedule.facts.target import H200
-from nfuser.schedule.registry import find_scheduler
-from nfuser.segment import segment
-from nfuser.trace import call_of, trace_function
+from nfuser.compiler.concretize import answer, concretize, questions
+from nfuser.compiler.lower.lowering import lower
+from nfuser.compiler.rewrite.passes import rewrite
+from nfuser.compiler.schedule.facts.target import H200
+from nfuser.compiler.schedule.registry import find_scheduler
+from nfuser.compiler.segment import segment
+from nfuser.compiler.trace import call_of, trace_function
+from nfuser.execution.device.describe.descriptor import CPU, Library, describe
+from nfuser.execution.runtime.kernel_runtime import heuristics_for
+from nfuser.execution.runtime.pieces.concretized import Concretization
+from nfuser.execution.runtime.place import Place
+from nfuser.execution.runtime.planning.plan import facts_of, symbol_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -50,7 +50,7 @@ def _first_call(compiler: str) -> dict[str, Any]:
     found: dict[str, Any] = {"seconds": perf_counter() - begin}
     if compiler == "nfuser":
         found["kernels"] = runner.function.explain(*given).kernels
-        timing: Any = import_module("nfuser.debug.timing")
+        timing: Any = import_module("nfuser.base.debug.timing")
         found["stages"] = {k: v for k, v in timing.table().items() if v > 0.05}
     return found
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import nfuser
 from benchmarks import gelu, layer_norm, normal, softmax
-from nfuser.debug import timing
-from nfuser.runtime.caches.shared_cache import forget_all
+from nfuser.base.debug import timing
+from nfuser.execution.runtime.caches.shared_cache import forget_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ STAGES = (
 
 
 class Stages:
-    """One account of ``nfuser.debug.timing`` each, least of five first calls."""
+    """One account of ``nfuser.base.debug.timing`` each, least of five first calls."""
 
     params = (tuple(FUNCTIONS), STAGES)
     param_names = ("function", "stage")

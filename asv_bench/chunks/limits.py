@@ -30,7 +30,7 @@ from asv_bench.chunks.__main__ import seconds_of
 from asv_bench.chunks.workloads import chain
 from asv_bench.compare.memory import idle, peak
 from asv_bench.compare.provenance import provenance
-from nfuser.device.reuse import POOL
+from nfuser.execution.device.reuse import POOL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,7 +146,7 @@ def _store(folder: str) -> dict[str, float]:
 
 def ragged() -> dict[str, float]:
     """A thousand chunk shapes: traces and kernels."""
-    from nfuser.chunks.tasks.built import built
+    from nfuser.execution.chunks.tasks.built import built
 
     rows = tuple(int(n) for n in np.random.default_rng(0).permutation(1000) + 1)
     x = da.ones((sum(rows), 3), chunks=(rows, 3))

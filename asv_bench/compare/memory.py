@@ -7,7 +7,7 @@ import ctypes
 import gc
 from typing import TYPE_CHECKING
 
-from nfuser.device.reuse import POOL
+from nfuser.execution.device.reuse import POOL
 
 if TYPE_CHECKING:
     from collections.abc import Callable

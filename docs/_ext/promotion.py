@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sphinx.util.docutils import SphinxDirective
 
-from nfuser.dtypes import DType, promote
+from nfuser.compiler.dtypes import DType, promote
 
 if TYPE_CHECKING:
     from docutils.nodes import Node

@@ -19,8 +19,8 @@ from sphinx.util.docutils import SphinxDirective
 import nfuser.config as config
 import nfuser.errors as errors
 import nfuser.numpy as xp
+from nfuser.compiler.trace.numpy.functions import HANDLERS
 from nfuser.frontend.definition.refused import OPERATIONS as REFUSED
-from nfuser.trace.numpy.functions import HANDLERS
 
 if TYPE_CHECKING:
     from docutils.nodes import Node

@@ -3,6 +3,6 @@
 
 from __future__ import annotations
 
-from nfuser.sources import Sources
+from nfuser.base.sources import Sources
 
 SOURCES = Sources(__path__)

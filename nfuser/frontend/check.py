@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from nfuser.device.describe.descriptor import library_of
-from nfuser.device.describe.libraries import Library
-from nfuser.dtypes import DType, as_dtype
-from nfuser.dtypes.tensors import as_array
+from nfuser.compiler.dtypes import DType, as_dtype
+from nfuser.compiler.dtypes.tensors import as_array
+from nfuser.compiler.ir.base import value
+from nfuser.compiler.trace.call import tree
+from nfuser.compiler.trace.torch.unfused import call_unfused
+from nfuser.execution.device.describe.descriptor import library_of
+from nfuser.execution.device.describe.libraries import Library
 from nfuser.frontend.fuse.decorator import fuse
 from nfuser.frontend.fuse.fused import Fused
-from nfuser.ir.base import value
-from nfuser.trace.call import tree
-from nfuser.trace.torch.unfused import call_unfused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nfuser.compiler.trace import current_tracer
+from nfuser.compiler.trace.transforms.rows import run_rows
 from nfuser.frontend.gradients.transform import (
     check_function,
     fused_like,
     remembered,
 )
-from nfuser.trace import current_tracer
-from nfuser.trace.transforms.rows import run_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-import nfuser.ops.elementwise.random_words as ops
-from nfuser.dtypes import as_dtype
+import nfuser.compiler.ops.elementwise.random_words as ops
+from nfuser.compiler.dtypes import as_dtype
+from nfuser.compiler.trace import current_tracer
+from nfuser.compiler.trace.captures.randomness.stream import Stream
+from nfuser.compiler.trace.numpy.speaking import speaking_numpy
+from nfuser.compiler.trace.standins.standin import Standin
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.frontend.fuse.decorator import fuse
 from nfuser.random.distributions.words import is_number
-from nfuser.trace import current_tracer
-from nfuser.trace.captures.randomness.stream import Stream
-from nfuser.trace.numpy.speaking import speaking_numpy
-from nfuser.trace.standins.standin import Standin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from nfuser.compiler.trace.tracer import Tracer
     from nfuser.random.distributions.words import Array, Bits, Words
-    from nfuser.trace.tracer import Tracer
 
 Source: TypeAlias = "Stream | tuple[Any, Any]"
 """A stream, or a key and the number of a draw call."""

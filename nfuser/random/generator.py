@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nfuser.compiler.ops.elementwise.random_words import philox
+from nfuser.compiler.trace import current_tracer
+from nfuser.compiler.trace.captures.randomness.stream import Stream
+from nfuser.compiler.trace.captures.randomness.torch_seeds import (
+    is_of_torch,
+    key_of_torch,
+)
 from nfuser.errors import ArgumentError, TraceError
-from nfuser.ops.elementwise.random_words import philox
 from nfuser.random.methods import Distributions
-from nfuser.trace import current_tracer
-from nfuser.trace.captures.randomness.stream import Stream
-from nfuser.trace.captures.randomness.torch_seeds import is_of_torch, key_of_torch
 
 if TYPE_CHECKING:
     from nfuser.random.draw import Source

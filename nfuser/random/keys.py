@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nfuser.compiler.trace.standins.array import TracedArray
 from nfuser.errors import ArgumentError
 from nfuser.random.draw import Source, draw
 from nfuser.random.generator import FOLD, SPLIT, key_of
 from nfuser.random.methods import Distributions
-from nfuser.trace.standins.array import TracedArray
 
 if TYPE_CHECKING:
     from nfuser.random.distributions.words import Array, Words

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.batch.step as rules
+import nfuser.compiler.transforms.batch.step as rules
 from nfuser import lax
-from nfuser.ir.expr import Called, Expr, Leaf, PartialSum
+from nfuser.compiler.ir.expr import Called, Expr, Leaf, PartialSum
 from tests.differentiate.numeric import gradients, meaning, numbers
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def test_every_kind_of_expression_was_raised(monkeypatch: Any) -> None:
         seen.add(type(expr))
         return step(rows, expr)
 
-    monkeypatch.setattr("nfuser.batch.rows.step", noted)
+    monkeypatch.setattr("nfuser.compiler.transforms.batch.rows.step", noted)
     for function, xs, axes in CASES.values():
         meaning(nfuser.vmap(function, in_axes=axes), *xs)
     # What stretches to sizes that are not known yet, on its way back.

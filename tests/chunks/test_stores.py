@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.chunks.dask.stored import stored_chunk
+from nfuser.execution.chunks.dask.stored import stored_chunk
 
 if TYPE_CHECKING:
     from pathlib import Path

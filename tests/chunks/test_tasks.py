@@ -16,7 +16,7 @@ import pytest
 
 import nfuser
 import nfuser.config as config
-from nfuser.chunks.tasks.block import Block
+from nfuser.execution.chunks.tasks.block import Block
 
 pytest.importorskip("dask.array")
 

@@ -74,7 +74,7 @@ def test_kernels_of_a_worker_use_the_threads_that_it_has(client: Any) -> None:
 
 
 def _kernels() -> int:
-    from nfuser.chunks.tasks.built import built
+    from nfuser.execution.chunks.tasks.built import built
 
     return sum(cache.cache_info().compiled for cache in built())
 
@@ -118,7 +118,7 @@ def test_a_worker_of_another_version_says_so(
     client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     y = faults.standardised(array(seed=4))
-    monkeypatch.setattr("nfuser.chunks.tasks.block.VERSION", "another")
+    monkeypatch.setattr("nfuser.execution.chunks.tasks.block.VERSION", "another")
     with pytest.raises(BackendError, match=r"install the same nfuser .*another"):
         client.compute(y).result(timeout=60)
 

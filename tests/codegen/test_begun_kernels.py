@@ -21,8 +21,8 @@ from llvmlite.binding import ffi
 import nfuser
 from nfuser.codegen.numba.compile_cpu import begin_cpu
 from nfuser.codegen.numba.compiler_lock import COMPILER, FINISHER, Later
-from nfuser.runtime.caches.shared_cache import forget_all
-from nfuser.runtime.compile import executable
+from nfuser.execution.runtime.caches.shared_cache import forget_all
+from nfuser.execution.runtime.compile import executable
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,8 +22,8 @@ from llvmlite.binding import get_host_cpu_features
 from scipy import special
 
 from asv_bench.charts.measured import load
-from nfuser.interpret.primitives import ELEMENTWISE
-from nfuser.lower.cpu.vectors.lanes import of_any_reach
+from nfuser.compiler.lower.cpu.vectors.lanes import of_any_reach
+from nfuser.execution.interpret.primitives import ELEMENTWISE
 from tests import accuracy
 from tests.accuracy import BINARY, BOUNDED, LARGEST_ERRORS, RANGES, errors, worst
 from tests.cpu_harness import Array, apply, binary_loop, unary_loop

@@ -9,8 +9,8 @@ import pytest
 
 from nfuser.codegen.numba.compile_cuda import CudaBinary, compile_cuda
 from nfuser.codegen.primitives import cuda as primitives
+from nfuser.compiler.ir.point_op import POINT_OPS, Gives, Takes
 from nfuser.errors import CompileError
-from nfuser.ir.point_op import POINT_OPS, Gives, Takes
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")

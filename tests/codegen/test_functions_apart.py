@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import nfuser
+import nfuser.compiler.lower.cpu.vectors.lanes as lanes
 import nfuser.config as config
-import nfuser.lower.cpu.vectors.lanes as lanes
 from nfuser.codegen.numba.compile_cpu import compile_cpu
 from nfuser.codegen.primitives.cpu.features import vector_bits
-from nfuser.runtime.caches.shared_cache import forget_all
+from nfuser.execution.runtime.caches.shared_cache import forget_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 import nfuser
-import nfuser.ir.scalars.functions as scalar_functions
-import nfuser.ir.scalars.symbols as scalar_symbols
+import nfuser.compiler.ir.scalars.functions as scalar_functions
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
 from nfuser.codegen.printers.index_names import shared_parts
-from nfuser.dtypes import DType
-from nfuser.ir.tensor import TensorView, axis
-from nfuser.lower.kernel.kernel_ir import Buffer, If, Let, Load, Number, Var
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.tensor import TensorView, axis
+from nfuser.compiler.lower.kernel.kernel_ir import Buffer, If, Let, Load, Number, Var
 
 _INPUT = Buffer(
     DType.F64, TensorView((axis(scalar_symbols.size(0, 0)),), DType.F64), "in"

@@ -16,13 +16,13 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+from nfuser.base.system import missing
 from nfuser.codegen.numba.llvm import half_support
 from nfuser.codegen.objects.elf import read_object
 from nfuser.codegen.objects.load_object import is_portable, link_object, load_object
 from nfuser.codegen.objects.machine_code import MachineCode
 from nfuser.codegen.objects.map_object import can_map
 from nfuser.errors import CompileError
-from nfuser.system import missing
 
 pytestmark = pytest.mark.skipif(
     "object_files" in missing(), reason=missing().get("object_files", "")

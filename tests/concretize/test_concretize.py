@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import nfuser.ir.scalars.functions as scalar_functions
-import nfuser.ir.scalars.symbols as scalar_symbols
-from nfuser.concretize import answer, concretize, questions
-from nfuser.dtypes import DType
+import nfuser.compiler.ir.scalars.functions as scalar_functions
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
+from nfuser.compiler.concretize import answer, concretize, questions
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.expr import Expand, Reduce, ReduceOp, Squeeze
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.tensor import IterType
+from nfuser.compiler.ir.text import text
+from nfuser.compiler.ir.verify import verify_fusion
 from nfuser.errors import ShapeError
-from nfuser.ir.expr import Expand, Reduce, ReduceOp, Squeeze
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.tensor import IterType
-from nfuser.ir.text import text
-from nfuser.ir.verify import verify_fusion
 from tests.fusions import CASES
 from tests.hand_built import Hand, hand_softmax, settle, settled, sizes_of, traced
 from tests.oracle.fusion_meaning import Evaluator
@@ -30,7 +30,7 @@ from tests.oracle.fusion_meaning import Evaluator
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.ir.fusion import Fusion
+    from nfuser.compiler.ir.fusion import Fusion
 
 
 def _add() -> Fusion:

@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import nfuser.ir.scalars.symbols as scalar_symbols
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
 import nfuser.numpy as xp
-from nfuser.concretize import answer, concretize, questions, whats_new
-from nfuser.concretize.answers import BROADCAST, ITERATION, TRIVIAL
+from nfuser.compiler.concretize import answer, concretize, questions, whats_new
+from nfuser.compiler.concretize.answers import BROADCAST, ITERATION, TRIVIAL
+from nfuser.compiler.ir.expr import Concatenate, Expand, Pad, Reshape, Slice, results
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.scalars.scalar import Const
+from nfuser.compiler.ir.scalars.scalar_walk import symbols
+from nfuser.compiler.ir.text import text
+from nfuser.compiler.ir.verify import verify_fusion
 from nfuser.errors import ShapeError
-from nfuser.ir.expr import Concatenate, Expand, Pad, Reshape, Slice, results
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.scalars.scalar import Const
-from nfuser.ir.scalars.scalar_walk import symbols
-from nfuser.ir.text import text
-from nfuser.ir.verify import verify_fusion
 from tests.hand_built import Hand, settle, traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.concretize import Answers, Concrete, ResizePolicy
-    from nfuser.ir.fusion import Fusion
+    from nfuser.compiler.concretize import Answers, Concrete, ResizePolicy
+    from nfuser.compiler.ir.fusion import Fusion
 
 POLICIES: tuple[ResizePolicy, ...] = ("static", "dynamic")
 MOVES = (Slice, Pad, Concatenate, Reshape)

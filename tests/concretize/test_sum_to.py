@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-import nfuser.ops as ops
-from nfuser.dtypes import DType
-from nfuser.ir.expr import ExpandDims, Reduce, Squeeze, SumTo
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.text import text
-from nfuser.ir.verify import verify_fusion
+import nfuser.compiler.ops as ops
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.expr import ExpandDims, Reduce, Squeeze, SumTo
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.text import text
+from nfuser.compiler.ir.verify import verify_fusion
 from tests.hand_built import settle, sizes_of
 from tests.oracle.fusion_meaning import Evaluator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.fusion import Fusion
+    from nfuser.compiler.ir.fusion import Fusion
 
 
 def _undone() -> Fusion:

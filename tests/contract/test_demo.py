@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from nfuser import demo
+from nfuser.frontend.commands import demo
 
 SMALL = tuple(replace(case, shapes=case.small) for case in demo.CASES)
 NAMES = [case.title for case in demo.CASES]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from nfuser.cache_command import ACTIONS
+from nfuser.frontend.commands.cache import ACTIONS
 from tests.contract.pages import blocks_of
 
 ROOT = Path(__file__).parents[2]

@@ -24,7 +24,7 @@ def _printed(file: Path) -> set[str]:
 def test_each_word_of_a_printed_schedule_is_in_the_glossary() -> None:
     text = (ROOT / "docs" / "glossary.md").read_text()
     known = set(re.findall("[a-z]+", " ".join(re.findall(r"\*([^*]+)\*", text))))
-    folder = ROOT / "nfuser" / "schedule" / "heuristics"
+    folder = ROOT / "nfuser" / "compiler" / "schedule" / "heuristics"
     printed = set[str]().union(*map(_printed, folder.glob("*.py")))
     assert len(printed) > 20
     assert printed - COMMON <= known

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nfuser.runtime.caches.shared_cache import forget_all
+from nfuser.execution.runtime.caches.shared_cache import forget_all
 from tests.contract.pages import examples_of, rerun, run_python
 
 ROOT = Path(__file__).parents[2]

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.pipeline import kernels
-from nfuser.schedule.facts.target import CPU, H200
+from nfuser.compiler.schedule.facts.target import CPU, H200
+from nfuser.frontend.pipeline import kernels
 from tests.fusions import CASES
 
 if TYPE_CHECKING:
-    from nfuser.schedule.facts.target import Target
+    from nfuser.compiler.schedule.facts.target import Target
 
 PLAIN = ["gelu_bias", "swiglu_f16", "softmax", "batch_norm", "softmax_of_columns"]
 

@@ -60,15 +60,15 @@ def _printed(folder: Path, dump: str) -> str:
 
 def test_the_pass_of_the_recipe_runs_among_the_others(tmp_path: Path) -> None:
     (text,) = blocks_of(HOWTO / "add-a-pass.md")
-    name = "drop_double_negations"
+    name, passes = "drop_double_negations", "compiler/rewrite/passes.py"
     edits = {
-        "rewrite/passes.py: from nfuser.rewrite.loops.bodies": (
-            f"from nfuser.rewrite.{name} import {name}\n"
+        f"{passes}: from nfuser.compiler.rewrite.loops.bodies": (
+            f"from nfuser.compiler.rewrite.{name} import {name}\n"
         ),
-        "rewrite/passes.py:     drop_dead_code,\n    copy_leaf": f"    {name},\n",
+        f"{passes}:     drop_dead_code,\n    copy_leaf": f"    {name},\n",
         'config.py:     "copy_leaf_outputs",': f'    "{name}",\n',
     }
-    folder = _copy_with(tmp_path, f"rewrite/{name}.py", text, edits)
+    folder = _copy_with(tmp_path, f"compiler/rewrite/{name}.py", text, edits)
     assert _printed(folder, "concrete").count("negative(") == 2
     assert "multiply(" in _printed(folder, f"rewrite.{name}")
     kept = _printed(folder, "segments")
@@ -79,12 +79,12 @@ def test_the_pass_of_the_recipe_runs_among_the_others(tmp_path: Path) -> None:
 def test_the_scheduler_of_the_recipe_takes_its_segments(tmp_path: Path) -> None:
     (text,) = blocks_of(HOWTO / "add-a-scheduler.md")
     edits = {
-        "schedule/registry.py: from nfuser.segment.both_ways": (
-            "from nfuser.schedule.untiled import Untiled\n"
+        "compiler/schedule/registry.py: from nfuser.compiler.segment.both_ways": (
+            "from nfuser.compiler.schedule.untiled import Untiled\n"
         ),
-        "schedule/registry.py: PointwiseScheduler(),": "Untiled(), ",
+        "compiler/schedule/registry.py: PointwiseScheduler(),": "Untiled(), ",
     }
-    folder = _copy_with(tmp_path, "schedule/untiled.py", text, edits)
+    folder = _copy_with(tmp_path, "compiler/schedule/untiled.py", text, edits)
     assert "untiled" in _printed(folder, "segments")
 
 

@@ -21,8 +21,8 @@ import nfuser.numpy as xp
 import nfuser.random
 from nfuser import DataType, FusionDefinition, config, errors
 from nfuser.__main__ import main
+from nfuser.compiler.trace.captures.randomness.stream import Stream
 from nfuser.frontend.definition.operations.ops import BINARY, TABLE, UNARY
-from nfuser.trace.captures.randomness.stream import Stream
 from tests.contract.pages import examples_of
 from tests.contract.reference import DOCS, extension
 

@@ -12,8 +12,8 @@ import pytest
 
 import nfuser
 from nfuser import config
-from nfuser.lower.lowering import BLOCK_PASSES, VECTOR_PASSES
-from nfuser.rewrite.passes import PASSES
+from nfuser.compiler.lower.lowering import BLOCK_PASSES, VECTOR_PASSES
+from nfuser.compiler.rewrite.passes import PASSES
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.ir.identity import structure
-from nfuser.runtime.caches.shared_cache import forget_all
+from nfuser.compiler.ir.identity import structure
+from nfuser.execution.runtime.caches.shared_cache import forget_all
 from tests.definitions import pointwise, reductions, shapes
 from tests.definitions.arrays import given_to, strides_of, to_numpy
 from tests.definitions.writer import Writer, kind_of, largest

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special
 
 from nfuser import DataType
-from nfuser.dtypes import as_dtype
+from nfuser.compiler.dtypes import as_dtype
 from tests.definitions.writer import BF16, KINDS, Term, epsilon
 
 if TYPE_CHECKING:

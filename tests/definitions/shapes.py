@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser import DataType
-from nfuser.dtypes import as_dtype
+from nfuser.compiler.dtypes import as_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from nfuser import DataType, FusionDefinition
-from nfuser.dtypes import as_dtype
+from nfuser.compiler.dtypes import as_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

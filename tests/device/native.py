@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import llvmlite.binding as untyped_llvm
 
-from nfuser.device.cpu.kernel import CpuKernel
+from nfuser.execution.device.cpu.kernel import CpuKernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfuser import config
-from nfuser.device.cpu.affinity import available_threads, cgroup_quota, num_threads
+from nfuser.execution.device.cpu.affinity import (
+    available_threads,
+    cgroup_quota,
+    num_threads,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

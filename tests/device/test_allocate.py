@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nfuser.device.allocate import allocator, empty, finish, output_strides
-from nfuser.device.describe.descriptor import CPU, Device, Library, describe
-from nfuser.device.describe.libraries import c_strides
-from nfuser.dtypes import DType
+from nfuser.compiler.dtypes import DType
 from nfuser.errors import DeviceError
+from nfuser.execution.device.allocate import allocator, empty, finish, output_strides
+from nfuser.execution.device.describe.descriptor import CPU, Device, Library, describe
+from nfuser.execution.device.describe.libraries import c_strides
 
 LIBRARIES = [Library.NUMPY, Library.TORCH]
 

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfuser.device.describe.descriptor import (
+from nfuser.compiler.dtypes import DType
+from nfuser.errors import ArgumentError, DTypeError
+from nfuser.execution.device.describe.descriptor import (
     CPU,
     Descriptor,
     Library,
@@ -19,10 +21,8 @@ from nfuser.device.describe.descriptor import (
     key_reader,
     pointer_reader,
 )
-from nfuser.device.describe.layout import overlaps_itself
-from nfuser.device.describe.libraries import c_strides, is_dense
-from nfuser.dtypes import DType
-from nfuser.errors import ArgumentError, DTypeError
+from nfuser.execution.device.describe.layout import overlaps_itself
+from nfuser.execution.device.describe.libraries import c_strides, is_dense
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nfuser.device.allocate import allocator
-from nfuser.device.cuda.streams import current_stream
-from nfuser.device.describe.descriptor import (
+from nfuser.compiler.dtypes import DType
+from nfuser.errors import ArgumentError
+from nfuser.execution.device.allocate import allocator
+from nfuser.execution.device.cuda.streams import current_stream
+from nfuser.execution.device.describe.descriptor import (
     Device,
     Library,
     describe,
@@ -21,9 +23,7 @@ from nfuser.device.describe.descriptor import (
     key_reader,
     pointer_reader,
 )
-from nfuser.device.describe.libraries import module
-from nfuser.dtypes import DType
-from nfuser.errors import ArgumentError
+from nfuser.execution.device.describe.libraries import module
 
 
 def stand_in(module_name: str, name: str, base: Any = object) -> Any:

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from nfuser.device.describe.descriptor import (
+from nfuser.compiler.dtypes import DType
+from nfuser.errors import ArgumentError, DeviceError, DTypeError
+from nfuser.execution.device.describe.descriptor import (
     CPU,
     Library,
     describe,
@@ -16,8 +18,6 @@ from nfuser.device.describe.descriptor import (
     key_reader,
     pointer_reader,
 )
-from nfuser.dtypes import DType
-from nfuser.errors import ArgumentError, DeviceError, DTypeError
 
 torch: Any = pytest.importorskip("torch")
 

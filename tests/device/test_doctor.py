@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nfuser.device.cuda.driver import DeviceProperties
-from nfuser.doctor import Findings, examine, missing, problems, report
+from nfuser.execution.device.cuda.driver import DeviceProperties
+from nfuser.frontend.commands.doctor import Findings, examine, missing, problems, report
 
 GPU = DeviceProperties(
     "NVIDIA H200",
@@ -101,7 +101,7 @@ def test_a_toolkit_is_looked_for_where_packages_are_missing(
 ) -> None:
     pytest.importorskip("numba_cuda")
     versions = {"numba-cuda": "0.30.4", "numpy": "2.4.6"}
-    monkeypatch.setattr("nfuser.doctor._version", versions.get)
+    monkeypatch.setattr("nfuser.frontend.commands.doctor._version", versions.get)
     found = examine().toolkit
     # Here the packages are what numba-cuda finds: it knows better than the names do.
     assert {"nvvm", "libdevice", "nvJitLink", "nvrtc"} <= set(found)
@@ -145,7 +145,7 @@ def test_this_machine() -> None:
 
 def test_the_report_imports_no_array_library_and_no_numba() -> None:
     code = (
-        "import sys; from nfuser.doctor import main; main();"
+        "import sys; from nfuser.frontend.commands.doctor import main; main();"
         "sys.exit(any(m in sys.modules for m in ('numba', 'torch', 'cupy', 'jax')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

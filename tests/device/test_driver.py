@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nfuser.device.cuda import driver
-from nfuser.device.cuda.streams import DeviceGuard, current_stream, guard
-from nfuser.device.describe.descriptor import CPU, Device, Library
 from nfuser.errors import BackendError
+from nfuser.execution.device.cuda import driver
+from nfuser.execution.device.cuda.streams import DeviceGuard, current_stream, guard
+from nfuser.execution.device.describe.descriptor import CPU, Device, Library
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

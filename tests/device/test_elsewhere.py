@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import nfuser.system as system
+import nfuser.base.system as system
+from nfuser.compiler.trace.numpy.names import eager_or_traced
 from nfuser.errors import UnsupportedError
-from nfuser.trace.numpy.names import eager_or_traced
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import tests.elsewhere
 import numpy as np
 import nfuser
-from nfuser import system
-from nfuser.device.native import library
+from nfuser.base import system
+from nfuser.execution.device.native import library
 
 @nfuser.fuse
 def softmax(x):

@@ -6,10 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nfuser.device.allocate import allocator, finish
-from nfuser.device.describe.descriptor import CPU, Library, describe, key_reader
-from nfuser.dtypes import DType
+from nfuser.compiler.dtypes import DType
 from nfuser.errors import ArgumentError
+from nfuser.execution.device.allocate import allocator, finish
+from nfuser.execution.device.describe.descriptor import (
+    CPU,
+    Library,
+    describe,
+    key_reader,
+)
 
 jax: Any = pytest.importorskip("jax")
 

@@ -10,10 +10,14 @@ from typing import Any
 
 import pytest
 
-from nfuser.device.cuda import driver
-from nfuser.device.cuda.launch import LaunchAttribute, LaunchConfig, PackedLaunch
-from nfuser.device.cuda.module import CudaFunction
 from nfuser.errors import BackendError
+from nfuser.execution.device.cuda import driver
+from nfuser.execution.device.cuda.launch import (
+    LaunchAttribute,
+    LaunchConfig,
+    PackedLaunch,
+)
+from nfuser.execution.device.cuda.module import CudaFunction
 
 KINDS = ("pointer", "i32", "f32", "i64", "f64", "bool", "u32", "i8")
 VALUES = (0x7F00_0000_1000, -5, 1.5, -(1 << 40), 2.25, True, (1 << 32) - 1, -3)

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from nfuser.device.cuda import driver, ordering
-from nfuser.device.cuda.ordering import Bytes, Footprint, by_data, placed
+from nfuser.execution.device.cuda import driver, ordering
+from nfuser.execution.device.cuda.ordering import Bytes, Footprint, by_data, placed
 from tests.device.recording import RecordingDriver
 
 STREAM = 7

@@ -20,24 +20,24 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.device.native import layout
-from nfuser.device.native.owned import Keeper, new_words
-from nfuser.device.native.state import NativeState, Record
+from nfuser.execution.device.native import layout
+from nfuser.execution.device.native.owned import Keeper, new_words
+from nfuser.execution.device.native.state import NativeState, Record
 from tests.interrupts import interrupted
 
 ROOT = Path(nfuser.__file__).parent
 WRITERS = (
     *(
-        "host/call/native_program.py",
-        "host/call/native_record.py",
-        "host/call/native_call.py",
+        "execution/host/call/native_program.py",
+        "execution/host/call/native_record.py",
+        "execution/host/call/native_call.py",
     ),
     *(
         "frontend/native/calls.py",
         "frontend/native/guards.py",
         "frontend/fuse/bound.py",
     ),
-    *("runtime/host/linked_calls.py", "device/native/state.py"),
+    *("execution/runtime/host/linked_calls.py", "execution/device/native/state.py"),
 )
 
 
@@ -213,7 +213,7 @@ def test_addresses_come_from_what_holds_them() -> None:
             ):
                 found.append(f"{name}: {ast.unparse(node)}")
     # A record says who it is, to be held by who follows it.
-    assert found == ["device/native/state.py: id(self)"]
+    assert found == ["execution/device/native/state.py: id(self)"]
 
 
 def test_a_keeper_holds_what_it_gives_the_address_of() -> None:

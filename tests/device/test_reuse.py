@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.device import reuse
-from nfuser.device.reuse import POOL, ReusePool, reusing_allocator, size_class
-from nfuser.dtypes import DType
+from nfuser.compiler.dtypes import DType
+from nfuser.execution.device import reuse
+from nfuser.execution.device.reuse import POOL, ReusePool, reusing_allocator, size_class
 from tests.interrupts import interrupted
 
 ROOM = 1 << 24

@@ -17,10 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfuser import config
-from nfuser.device.cpu import affinity, threads
-from nfuser.device.cpu.affinity import BETWEEN, as_one_of_many, share_of_threads
-from nfuser.device.cpu.threads import chunk_size, run_range
 from nfuser.errors import BackendError
+from nfuser.execution.device.cpu import affinity, threads
+from nfuser.execution.device.cpu.affinity import (
+    BETWEEN,
+    as_one_of_many,
+    share_of_threads,
+)
+from nfuser.execution.device.cpu.threads import chunk_size, run_range
 from tests.device.native import interrupting_kernel, python_kernel, scale_kernel
 
 if TYPE_CHECKING:

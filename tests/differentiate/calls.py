@@ -22,8 +22,8 @@ import ml_dtypes
 import numpy as np
 
 import nfuser
-from nfuser.trace import call_of, trace_function
-from nfuser.trace.call import tree
+from nfuser.compiler.trace import call_of, trace_function
+from nfuser.compiler.trace.call import tree
 from tests.differentiate.noise import MORE_RUNS, UNITS, Noisy, gap, spread
 from tests.differentiate.numeric import STEP, differences
 from tests.differentiate.programs import Program, random_program

@@ -26,6 +26,11 @@ TESTS = {
     ),
     "rewrite": ("tests/rewrite/test_share_derived_sums.py",),
 }
+IN = {
+    "differentiate": "transforms/differentiate",
+    "partition": "transforms/partition",
+    "rewrite": "rewrite",
+}
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ def planted(folder: Path, fault: Fault) -> None:
         without = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, folder / name, ignore=without)
     shutil.copy(ROOT / "pyproject.toml", folder)
-    path = folder / "nfuser" / fault.room / fault.file
+    path = folder / "nfuser" / "compiler" / IN[fault.room] / fault.file
     text = path.read_text()
     assert text.count(fault.text) == 1, (fault, text.count(fault.text))
     path.write_text(text.replace(fault.text, fault.other))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.ir.expr import (
+from nfuser.compiler.ir.expr import (
     Argument,
     Expr,
     Matmul,
@@ -32,7 +32,7 @@ from tests.oracle.number_types import is_inexact
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nfuser.ir.scalars.scalar import Scalar
+    from nfuser.compiler.ir.scalars.scalar import Scalar
 
 RUNS = 6
 MORE_RUNS = 60

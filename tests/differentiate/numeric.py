@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser
-from nfuser.trace import call_of, trace_function
-from nfuser.trace.call import tree
+from nfuser.compiler.trace import call_of, trace_function
+from nfuser.compiler.trace.call import tree
 from tests.hand_built import sizes_of
 from tests.oracle.fusion_meaning import Evaluator
 

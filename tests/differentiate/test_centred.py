@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.differentiate import centred
-from nfuser.ir.expr import Reduce, results, sources
-from nfuser.trace import call_of, trace_function
+from nfuser.compiler.ir.expr import Reduce, results, sources
+from nfuser.compiler.trace import call_of, trace_function
+from nfuser.compiler.transforms.differentiate import centred
 from tests.differentiate.numeric import agree, meaning, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.fusion import Fusion
+    from nfuser.compiler.ir.fusion import Fusion
 
 X, T = numbers(6, 4), numbers(6, 4, seed=1)
 

@@ -15,10 +15,14 @@ import pytest
 
 import nfuser
 import nfuser.numpy as xp
-from nfuser.differentiate.rules.casts import KINDS
-from nfuser.differentiate.rules.choices import CHOICES
-from nfuser.differentiate.rules.slopes import FLAT, SLOPES, slopes_of
-from nfuser.ir.point_op import POINT_OPS
+from nfuser.compiler.ir.point_op import POINT_OPS
+from nfuser.compiler.transforms.differentiate.rules.casts import KINDS
+from nfuser.compiler.transforms.differentiate.rules.choices import CHOICES
+from nfuser.compiler.transforms.differentiate.rules.slopes import (
+    FLAT,
+    SLOPES,
+    slopes_of,
+)
 from tests.differentiate.numeric import agree, gradients, numbers
 
 if TYPE_CHECKING:

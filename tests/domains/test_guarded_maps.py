@@ -9,21 +9,29 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import nfuser.ir.scalars.symbols as scalar_symbols
-from nfuser.domains.maps import Point, data_of, source_points
-from nfuser.domains.reshape import analyze_reshape
-from nfuser.dtypes import DType
-from nfuser.ir.expr import Concatenate, Constant, Expr, Pad, Remap, Reshape, Take
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.scalars.scalar_walk import evaluate_all
-from nfuser.ir.tensor import TensorView, tensor
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
+from nfuser.compiler.domains.maps import Point, data_of, source_points
+from nfuser.compiler.domains.reshape import analyze_reshape
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.expr import (
+    Concatenate,
+    Constant,
+    Expr,
+    Pad,
+    Remap,
+    Reshape,
+    Take,
+)
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.scalars.scalar_walk import evaluate_all
+from nfuser.compiler.ir.tensor import TensorView, tensor
 from tests.hand_built import Hand
 from tests.oracle.views import padded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.ir.scalars.scalar import Scalar
+    from nfuser.compiler.ir.scalars.scalar import Scalar
 
 Array = np.ndarray[Any, Any]
 

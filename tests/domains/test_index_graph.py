@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import nfuser.ir.scalars.symbols as scalar_symbols
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
 import nfuser.numpy as xp
-from nfuser.concretize import answer, concretize, questions
-from nfuser.domains.index_graph import IndexGraph, index_graph, text
-from nfuser.domains.space import Mismatch
-from nfuser.ir.expr import Concatenate, Pad, Pointwise, Slice, results
+from nfuser.compiler.concretize import answer, concretize, questions
+from nfuser.compiler.domains.index_graph import IndexGraph, index_graph, text
+from nfuser.compiler.domains.space import Mismatch
+from nfuser.compiler.ir.expr import Concatenate, Pad, Pointwise, Slice, results
 from tests.hand_built import Hand, settle, settled, sizes_of, traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from nfuser.ir.fusion import Fusion
-    from nfuser.ir.tensor import TensorView
+    from nfuser.compiler.ir.fusion import Fusion
+    from nfuser.compiler.ir.tensor import TensorView
 
 X = np.ones((4, 8), np.float32)
 

@@ -9,18 +9,18 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import nfuser.ir.scalars.symbols as scalar_symbols
-from nfuser.domains.maps import Point, reduced_point, source_points
-from nfuser.ir.expr import Reduce, ReduceOp
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.scalars.scalar_walk import evaluate_all
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
+from nfuser.compiler.domains.maps import Point, reduced_point, source_points
+from nfuser.compiler.ir.expr import Reduce, ReduceOp
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.scalars.scalar_walk import evaluate_all
 from tests.hand_built import Hand
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.scalars.scalar import Scalar
-    from nfuser.ir.tensor import TensorView
+    from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.compiler.ir.tensor import TensorView
 
 Array = np.ndarray[Any, Any]
 

@@ -10,12 +10,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-import nfuser.ir.scalars.symbols as scalar_symbols
-from nfuser.domains.reshape import analyze_reshape
-from nfuser.ir.scalars.scalar_walk import evaluate
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
+from nfuser.compiler.domains.reshape import analyze_reshape
+from nfuser.compiler.ir.scalars.scalar_walk import evaluate
 
 if TYPE_CHECKING:
-    from nfuser.ir.scalars.scalar import Scalar
+    from nfuser.compiler.ir.scalars.scalar import Scalar
 
 Shape = tuple[int, ...]
 

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import nfuser.ir.scalars.symbols as scalar_symbols
-from nfuser.domains.space import Mismatch, Space, find_space, reads
-from nfuser.ir.expr import ReduceOp
-from nfuser.ir.text import Names
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
+from nfuser.compiler.domains.space import Mismatch, Space, find_space, reads
+from nfuser.compiler.ir.expr import ReduceOp
+from nfuser.compiler.ir.text import Names
 from tests.hand_built import Hand, hand_softmax, settle, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.fusion import Fusion
+    from nfuser.compiler.ir.fusion import Fusion
 
 X = np.ones((4, 6), np.float32)
 CUBE = np.ones((3, 4, 5), np.float32)

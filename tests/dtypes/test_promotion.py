@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nfuser.dtypes import DType, as_dtype, check_fits, float_of, promote
-from nfuser.dtypes.promotion import safe_cast
+from nfuser.compiler.dtypes import DType, as_dtype, check_fits, float_of, promote
+from nfuser.compiler.dtypes.promotion import safe_cast
 from nfuser.errors import DTypeError, NfuserError, RangeError
 
 PLAIN = [d for d in DType if d is not DType.BF16]

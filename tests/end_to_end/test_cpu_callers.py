@@ -15,7 +15,7 @@ import pytest
 
 import nfuser
 from nfuser.config import override
-from nfuser.device.reuse import POOL, size_class
+from nfuser.execution.device.reuse import POOL, size_class
 
 if TYPE_CHECKING:
     from pathlib import Path

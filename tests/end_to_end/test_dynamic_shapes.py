@@ -14,17 +14,17 @@ import pytest
 import nfuser
 import nfuser.numpy as xp
 from nfuser import config
+from nfuser.compiler.ir.scalars import scalar_walk
 from nfuser.errors import ArgumentError, ShapeError
-from nfuser.host.call.evaluate import REPORTS
-from nfuser.ir.scalars import scalar_walk
-from nfuser.runtime.caches import executor_cache
-from nfuser.runtime.caches.shared_cache import forget_all
-from nfuser.runtime.pieces import concretized
+from nfuser.execution.host.call.evaluate import REPORTS
+from nfuser.execution.runtime.caches import executor_cache
+from nfuser.execution.runtime.caches.shared_cache import forget_all
+from nfuser.execution.runtime.pieces import concretized
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.concretize import ResizePolicy
+    from nfuser.compiler.concretize import ResizePolicy
 
 POLICIES: tuple[ResizePolicy, ...] = ("static", "dynamic")
 BACKENDS = (None, "interpret")

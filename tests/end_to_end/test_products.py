@@ -13,11 +13,11 @@ import pytest
 
 import nfuser
 import nfuser.numpy as xp
-from nfuser.device.describe.libraries import Device, Library
-from nfuser.dtypes import DType
+from nfuser.compiler.dtypes import DType
 from nfuser.errors import NfuserError, ShapeError, UnsupportedError
-from nfuser.host.call.library.library_calls import library_call
-from nfuser.host.call.program import CallLibrary, Operand, Slot, SlotPart
+from nfuser.execution.device.describe.libraries import Device, Library
+from nfuser.execution.host.call.library.library_calls import library_call
+from nfuser.execution.host.call.program import CallLibrary, Operand, Slot, SlotPart
 from tests.fuzz.backends import from_torch, to_torch
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ import pytest
 
 import nfuser
 import nfuser.config as config
+from nfuser.base.system import missing
+from nfuser.execution.runtime.caches.shared_cache import forget_all
 from nfuser.frontend.fuse import variants as limits
-from nfuser.runtime.caches.shared_cache import forget_all
-from nfuser.system import missing
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,8 +18,8 @@ import pytest
 import nfuser
 from nfuser import Spec, config
 from nfuser import __main__ as command_line
-from nfuser.device.native.layout import MOST_OBJECTS
-from nfuser.device.native.shared import is_as_expected
+from nfuser.execution.device.native.layout import MOST_OBJECTS
+from nfuser.execution.device.native.shared import is_as_expected
 from nfuser.frontend.explain.traffic import Traffic
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.device.cuda import graphs
-from nfuser.device.cuda.graphs import CudaGraph
-from nfuser.device.describe.libraries import Library
 from nfuser.errors import ArgumentError, BackendError
+from nfuser.execution.device.cuda import graphs
+from nfuser.execution.device.cuda.graphs import CudaGraph
+from nfuser.execution.device.describe.libraries import Library
 
 if TYPE_CHECKING:
     from collections.abc import Generator

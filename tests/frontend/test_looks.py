@@ -16,8 +16,8 @@ import pytest
 
 import nfuser
 from nfuser import config
-from nfuser.device.cuda.driver import why_missing
 from nfuser.errors import ArgumentError, BackendError, NfuserError
+from nfuser.execution.device.cuda.driver import why_missing
 
 X = np.ones((4, 3))
 

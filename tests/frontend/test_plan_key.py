@@ -20,8 +20,8 @@ import pytest
 
 import nfuser
 import nfuser.config as config
-from nfuser.device.describe.descriptor import Library, key_reader
-from nfuser.device.native.shared import is_as_expected
+from nfuser.execution.device.describe.descriptor import Library, key_reader
+from nfuser.execution.device.native.shared import is_as_expected
 from nfuser.frontend.call.inputs.arguments import Arguments
 from nfuser.frontend.fuse import fused as fused_module
 from tests.device.test_describe_others import cupy_array, numba_array

@@ -19,7 +19,7 @@ import pytest
 
 import nfuser
 from nfuser import config
-from nfuser.debug import progress
+from nfuser.base.debug import progress
 
 
 class Terminal(io.StringIO):

@@ -12,7 +12,7 @@ import pytest
 import nfuser
 from nfuser import __main__ as command_line
 from nfuser import config
-from nfuser.rewrite.passes import PASSES
+from nfuser.compiler.rewrite.passes import PASSES
 from tests import site
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ import pytest
 import nfuser
 from nfuser import Spec, config
 from nfuser.errors import ArgumentError
-from nfuser.runtime.caches.shared_cache import forget_all
-from nfuser.runtime.compile import ahead as compile_ahead
+from nfuser.execution.runtime.caches.shared_cache import forget_all
+from nfuser.execution.runtime.compile import ahead as compile_ahead
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 

@@ -19,13 +19,13 @@ import pytest
 
 import nfuser
 from nfuser import config
-from nfuser.debug import events
+from nfuser.base.debug import events
 from nfuser.errors import ArgumentError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nfuser.debug.timeline import Timeline
+    from nfuser.base.debug.timeline import Timeline
 
 X = np.linspace(0, 1, 24, dtype=np.float32).reshape(4, 6)
 
@@ -248,7 +248,7 @@ def test_nvtx_ranges_are_named_by_function_and_kernel(
 
 
 def test_without_nvtx_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nfuser.debug.ranges.find_spec", lambda name: None)
+    monkeypatch.setattr("nfuser.base.debug.ranges.find_spec", lambda name: None)
     monkeypatch.delitem(sys.modules, "nvtx", raising=False)
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     with pytest.raises(ArgumentError, match=r"^install the package nvtx"):

@@ -15,7 +15,7 @@ import pytest
 
 import nfuser
 from nfuser import config
-from nfuser.debug import events
+from nfuser.base.debug import events
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -79,7 +79,7 @@ def test_what_is_compiled_under_the_profiler_is_a_range_too() -> None:
 def test_the_profiler_is_met_where_it_runs_already(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from nfuser.debug import ranges
+    from nfuser.base.debug import ranges
 
     profiler = torch.autograd.profiler
     monkeypatch.setattr(ranges, "_followed", [])

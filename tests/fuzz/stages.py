@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import nfuser.ir.scalars.symbols as scalar_symbols
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
 import nfuser.numpy as xp
-from nfuser.concretize import answer, concretize, questions
-from nfuser.dtypes import check_fits
-from nfuser.ir.scalars.scalar_walk import evaluate
-from nfuser.rewrite.passes import rewrite
-from nfuser.trace.call.call import StaticLeaf, Trace, call_of
-from nfuser.trace.trace_function import trace_function
+from nfuser.compiler.concretize import answer, concretize, questions
+from nfuser.compiler.dtypes import check_fits
+from nfuser.compiler.ir.scalars.scalar_walk import evaluate
+from nfuser.compiler.rewrite.passes import rewrite
+from nfuser.compiler.trace.call.call import StaticLeaf, Trace, call_of
+from nfuser.compiler.trace.trace_function import trace_function
 from tests.fuzz.arrays import is_array
 from tests.oracle.fusion_meaning import Evaluator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from nfuser.ir.scalars.scalar import Scalar
+    from nfuser.compiler.ir.scalars.scalar import Scalar
     from tests.fuzz.program import Program
     from tests.oracle.number_types import Array
 

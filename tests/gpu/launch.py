@@ -15,7 +15,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from typing import TYPE_CHECKING, Any
 
 from nfuser.codegen.numba.compile_cuda import compile_cuda
-from nfuser.interpret import PointerArgument
+from nfuser.execution.interpret import PointerArgument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +73,7 @@ def run_on_device(
     block: tuple[int, int, int],
     arguments: Sequence[PointerArgument | float],
 ) -> None:
-    """Do what ``nfuser.interpret.run`` does, on the device and without its checks."""
+    """Do what ``interpret.run`` does, on the device and without its checks."""
     signature = _signature(text)
     inside = signature[signature.index("(") + 1 : signature.rindex(")")]
     kinds = [kind.strip() for kind in inside.split(",")]

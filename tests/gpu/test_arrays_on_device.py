@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 
 from nfuser.codegen.numba.compile_cuda import compile_cuda
-from nfuser.device.allocate import allocator, finish, output_strides
-from nfuser.device.cuda import driver
-from nfuser.device.cuda.launch import PackedLaunch
-from nfuser.device.cuda.module import CudaFunction, load_cubin
-from nfuser.device.cuda.streams import current_stream, guard, stream_reader
-from nfuser.device.describe.descriptor import (
+from nfuser.compiler.dtypes import DType
+from nfuser.errors import ArgumentError, BackendError, DeviceError
+from nfuser.execution.device.allocate import allocator, finish, output_strides
+from nfuser.execution.device.cuda import driver
+from nfuser.execution.device.cuda.launch import PackedLaunch
+from nfuser.execution.device.cuda.module import CudaFunction, load_cubin
+from nfuser.execution.device.cuda.streams import current_stream, guard, stream_reader
+from nfuser.execution.device.describe.descriptor import (
     CPU,
     Device,
     Library,
@@ -26,9 +28,7 @@ from nfuser.device.describe.descriptor import (
     key_reader,
     pointer_reader,
 )
-from nfuser.device.describe.libraries import c_strides
-from nfuser.dtypes import DType
-from nfuser.errors import ArgumentError, BackendError, DeviceError
+from nfuser.execution.device.describe.libraries import c_strides
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

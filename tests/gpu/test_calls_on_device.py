@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import nfuser
+from nfuser.compiler.schedule.reduction.cuda import choose as reduction_cuda
 from nfuser.errors import NfuserError
-from nfuser.schedule.reduction.cuda import choose as reduction_cuda
 from tests.smaller_gpu import use_smaller_gpu
 
 pytestmark = pytest.mark.gpu

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.device.describe.descriptor import describe
 from nfuser.errors import DeviceError, DTypeError, HostError, MutationError, ShapeError
+from nfuser.execution.device.describe.descriptor import describe
 from tests.host.classic import CLASSIC, sets
 from tests.host.operations import (
     IN_PLACE,

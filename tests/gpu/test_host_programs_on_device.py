@@ -12,21 +12,21 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.debug.timeline import Timeline
-from nfuser.device.describe.descriptor import describe
+from nfuser.base.debug.timeline import Timeline
 from nfuser.errors import HostError
-from nfuser.host.passes.assign_streams import assign_streams
-from nfuser.host.passes.insert_frees import insert_frees
-from nfuser.host.passes.lower_streams import lower_streams
-from nfuser.host.run.arrays import Arrays
-from nfuser.host.run.arrays_of import arrays_of
-from nfuser.host.run.device_arrays import CupyArrays, TorchArrays
-from nfuser.host.run.frame import RunFrame
+from nfuser.execution.device.describe.descriptor import describe
+from nfuser.execution.host.passes.assign_streams import assign_streams
+from nfuser.execution.host.passes.insert_frees import insert_frees
+from nfuser.execution.host.passes.lower_streams import lower_streams
+from nfuser.execution.host.run.arrays import Arrays
+from nfuser.execution.host.run.arrays_of import arrays_of
+from nfuser.execution.host.run.device_arrays import CupyArrays, TorchArrays
+from nfuser.execution.host.run.frame import RunFrame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.device.describe.libraries import Device, Library
+    from nfuser.execution.device.describe.libraries import Device, Library
 
 pytestmark = pytest.mark.gpu
 LIBRARIES = pytest.mark.parametrize("library", ["torch", "cupy"])

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.trace.call import tree
+from nfuser.compiler.trace.call import tree
 from tests.fuzz import failing_programs, write_programs, write_steps
 from tests.trace.loops.test_lax import CASES
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.interpret import PointerArgument, run
-from nfuser.interpret.primitives import CASTS, ELEMENTWISE
+from nfuser.execution.interpret import PointerArgument, run
+from nfuser.execution.interpret.primitives import CASTS, ELEMENTWISE
 from tests.gpu.launch import run_by_numba, run_on_device
 from tests.interpret.kernels import KERNELS
 

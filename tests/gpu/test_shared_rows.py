@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.schedule.reduction.cuda import choose as reduction_cuda
+from nfuser.compiler.schedule.reduction.cuda import choose as reduction_cuda
 from tests.smaller_gpu import use_smaller_gpu
 
 if TYPE_CHECKING:

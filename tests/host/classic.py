@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import nfuser
-from nfuser.host.passes.lower_streams import lower_streams
+from nfuser.execution.host.passes.lower_streams import lower_streams
 
 if TYPE_CHECKING:
-    from nfuser.ir.tensor import TensorView
+    from nfuser.compiler.ir.tensor import TensorView
 
 CLASSIC: dict[str, tuple[int | None, ...]] = {
     "one_set": (0,),

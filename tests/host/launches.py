@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nfuser.host.call.program import LaunchKernel, Slot, SlotPart
+from nfuser.execution.host.call.program import LaunchKernel, Slot, SlotPart
 
 
 class _Source:

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 import nfuser
-import nfuser.ir.scalars.functions as scalar_functions
-from nfuser.host.passes.insert_frees import insert_frees
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.scalars import scalar_walk
+import nfuser.compiler.ir.scalars.functions as scalar_functions
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.scalars import scalar_walk
+from nfuser.execution.host.passes.insert_frees import insert_frees
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalars.scalar import Scalar
-    from nfuser.ir.tensor import TensorView
+    from nfuser.compiler.ir.fusion import Fusion
+    from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.compiler.ir.tensor import TensorView
 
     Values: TypeAlias = dict[Any, Any]  # arrays by tensor, integers by scalar
     Step: TypeAlias = Callable[[Values], None]

@@ -6,8 +6,9 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-import nfuser.host.ir.statements as st
-from nfuser.host.call.program import (
+import nfuser.execution.host.ir.statements as st
+from nfuser.compiler.ir.tensor import TensorView
+from nfuser.execution.host.call.program import (
     AllocateSlot,
     CallLibrary,
     CallProgram,
@@ -15,13 +16,12 @@ from nfuser.host.call.program import (
     LaunchKernel,
     slots_of,
 )
-from nfuser.ir.tensor import TensorView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nfuser import HostProgram
-    from nfuser.host.call.program import Slot
+    from nfuser.execution.host.call.program import Slot
 
 
 def size_of(slot: Slot) -> int:

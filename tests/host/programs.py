@@ -18,7 +18,7 @@ from tests.host.peak import measured, reference
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nfuser.ir.expr import Expr
+    from nfuser.compiler.ir.expr import Expr
     from tests.definitions.writer import Writer
 
 

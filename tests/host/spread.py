@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser
-import nfuser.host.ir.statements as st
-from nfuser.host.mesh.lower_shardings import lower_shardings
-from nfuser.host.mesh.sharding import REPLICATED, Sharding
-from nfuser.host.mesh.virtual_ranks import VirtualRanks, spread, whole
-from nfuser.host.passes.insert_frees import insert_frees
-from nfuser.ir.scalars.scalar import Const
+import nfuser.execution.host.ir.statements as st
+from nfuser.compiler.ir.scalars.scalar import Const
+from nfuser.execution.host.mesh.lower_shardings import lower_shardings
+from nfuser.execution.host.mesh.sharding import REPLICATED, Sharding
+from nfuser.execution.host.mesh.virtual_ranks import VirtualRanks, spread, whole
+from nfuser.execution.host.passes.insert_frees import insert_frees
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nfuser.ir.fusion import Fusion
-    from nfuser.ir.tensor import TensorView
+    from nfuser.compiler.ir.fusion import Fusion
+    from nfuser.compiler.ir.tensor import TensorView
 
     Layout = Sharding | Sequence[Sharding]
 

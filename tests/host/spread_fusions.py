@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser
-import nfuser.host.ir.statements as st
-from nfuser.host.mesh.lower_segments import lower_segments
-from nfuser.host.mesh.virtual_ranks import VirtualRanks, whole
-from nfuser.host.mesh.virtual_ranks import spread as parts_of
-from nfuser.host.passes.insert_frees import insert_frees
-from nfuser.ir.expr import Argument, results
-from nfuser.rewrite.passes import rewrite
-from nfuser.schedule.registry import find_scheduler
-from nfuser.segment import REPLICATED, Sharding, Shardings, segment
+import nfuser.execution.host.ir.statements as st
+from nfuser.compiler.ir.expr import Argument, results
+from nfuser.compiler.rewrite.passes import rewrite
+from nfuser.compiler.schedule.registry import find_scheduler
+from nfuser.compiler.segment import REPLICATED, Sharding, Shardings, segment
+from nfuser.execution.host.mesh.lower_segments import lower_segments
+from nfuser.execution.host.mesh.virtual_ranks import VirtualRanks, whole
+from nfuser.execution.host.mesh.virtual_ranks import spread as parts_of
+from nfuser.execution.host.passes.insert_frees import insert_frees
 from tests.hand_built import settle, traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from nfuser.ir.tensor import TensorView
-    from nfuser.segment.sharding import Layout
+    from nfuser.compiler.ir.tensor import TensorView
+    from nfuser.compiler.segment.sharding import Layout
 
     Function = Callable[..., Any]
 

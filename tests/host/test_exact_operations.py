@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.host.ir.rules as rules
-from nfuser.dtypes import DType
-from nfuser.runtime.host.exact_operations import EXACT, as_launch
+import nfuser.execution.host.ir.rules as rules
+from nfuser.compiler.dtypes import DType
+from nfuser.execution.runtime.host.exact_operations import EXACT, as_launch
 
 DTYPES = (
     *(DType.F16, DType.BF16, DType.F32, DType.F64, DType.BOOL),

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.debug.timeline import Timeline
+from nfuser.base.debug.timeline import Timeline
 from nfuser.errors import ArgumentError, HostError
-from nfuser.host.call import evaluate
+from nfuser.execution.host.call import evaluate
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.host.ir.statements as st
+import nfuser.execution.host.ir.statements as st
 from tests.host.libraries import LIBRARIES, array_of
 
 if TYPE_CHECKING:

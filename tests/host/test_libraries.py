@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.host.call.library.library_calls as library_calls
-from nfuser.device.describe.libraries import Library
-from nfuser.host.call.library.sorted_scatters import sorted_scatter
+import nfuser.execution.host.call.library.library_calls as library_calls
+from nfuser.execution.device.describe.libraries import Library
+from nfuser.execution.host.call.library.sorted_scatters import sorted_scatter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

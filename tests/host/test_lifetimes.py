@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.host.ir.statements as st
-from nfuser.debug.timeline import Timeline
-from nfuser.host.passes.assign_streams import assign_streams
-from nfuser.host.passes.insert_frees import insert_frees
+import nfuser.execution.host.ir.statements as st
+from nfuser.base.debug.timeline import Timeline
+from nfuser.execution.host.passes.assign_streams import assign_streams
+from nfuser.execution.host.passes.insert_frees import insert_frees
 from tests.host.peak import reference_of
 
 if TYPE_CHECKING:

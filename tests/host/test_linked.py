@@ -15,22 +15,22 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.ir.scalars.symbols as scalar_symbols
-from nfuser.device.describe.descriptor import CPU, Library, describe
-from nfuser.device.native.shared import is_as_expected
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
+from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.errors import HostError, ShapeError
-from nfuser.host.call.program import text
-from nfuser.host.run.arrays import Arrays
-from nfuser.ir.scalars import scalar as sc
-from nfuser.runtime.caches.executor_cache import FusionExecutorCache
-from nfuser.runtime.host.link import MOST_STATEMENTS, NotLinkedError, link
-from nfuser.runtime.place import find_place
+from nfuser.execution.device.describe.descriptor import CPU, Library, describe
+from nfuser.execution.device.native.shared import is_as_expected
+from nfuser.execution.host.call.program import text
+from nfuser.execution.host.run.arrays import Arrays
+from nfuser.execution.runtime.caches.executor_cache import FusionExecutorCache
+from nfuser.execution.runtime.host.link import MOST_STATEMENTS, NotLinkedError, link
+from nfuser.execution.runtime.place import find_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nfuser import HostIrContainer
-    from nfuser.ir.fusion import Fusion
+    from nfuser.compiler.ir.fusion import Fusion
 
 X = np.arange(24, dtype=np.float32).reshape(4, 6) / 7
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.ir.scalars.functions as scalar_functions
-from nfuser.ir.scalars import scalar as sc
+import nfuser.compiler.ir.scalars.functions as scalar_functions
+from nfuser.compiler.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
-    from nfuser.concretize import ResizePolicy
+    from nfuser.compiler.concretize import ResizePolicy
 
 POLICIES = pytest.mark.parametrize("resize", ["dynamic", "static"])
 CACHED = pytest.mark.parametrize("cache", [True, False])

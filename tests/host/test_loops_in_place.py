@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.dtypes import DType
-from nfuser.host.call.loops_in_place import loops_in_place
-from nfuser.host.call.program import (
+from nfuser.compiler.dtypes import DType
+from nfuser.execution.host.call.loops_in_place import loops_in_place
+from nfuser.execution.host.call.program import (
     AllocateSlot,
     CallLibrary,
     CallProgram,
@@ -31,7 +31,7 @@ from tests.host.launches import launch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.host.call.program import LaunchKernel
+    from nfuser.execution.host.call.program import LaunchKernel
 
 A, T, U = (Slot(name, (4,), (1,), DType.F32) for name in ("a", "t", "u"))
 

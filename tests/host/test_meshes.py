@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.host.ir.statements as st
+import nfuser.execution.host.ir.statements as st
+from nfuser.compiler.ir.tensor import tensor
 from nfuser.errors import ArgumentError, HostError, UnsupportedError, VerifyError
-from nfuser.host.ir.verify import verify
-from nfuser.host.mesh.lower_shardings import lower_shardings
-from nfuser.host.mesh.merge_exchanges import merge_exchanges
-from nfuser.host.mesh.sharding import REPLICATED, Sharding
-from nfuser.host.mesh.virtual_ranks import VirtualRanks
-from nfuser.ir.tensor import tensor
+from nfuser.execution.host.ir.verify import verify
+from nfuser.execution.host.mesh.lower_shardings import lower_shardings
+from nfuser.execution.host.mesh.merge_exchanges import merge_exchanges
+from nfuser.execution.host.mesh.sharding import REPLICATED, Sharding
+from nfuser.execution.host.mesh.virtual_ranks import VirtualRanks
 from tests.host.spread import TOLERANCE, Case, array, random_case, text
 
 if TYPE_CHECKING:

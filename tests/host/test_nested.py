@@ -13,8 +13,8 @@ import pytest
 
 import nfuser
 from nfuser.errors import ArgumentError, HostError
-from nfuser.host.passes.insert_frees import insert_frees
-from nfuser.host.passes.lower_streams import lower_streams
+from nfuser.execution.host.passes.insert_frees import insert_frees
+from nfuser.execution.host.passes.lower_streams import lower_streams
 from tests.host.libraries import LIBRARIES, array_of
 
 X = np.arange(24, dtype=np.float32).reshape(4, 6) / 7

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import nfuser
-from nfuser.host.mesh.lower_shardings import lower_shardings
-from nfuser.host.mesh.sharding import Sharding
-from nfuser.host.passes.assign_streams import assign_streams
-from nfuser.host.passes.insert_frees import insert_frees
-from nfuser.host.passes.lower_streams import lower_streams
+from nfuser.execution.host.mesh.lower_shardings import lower_shardings
+from nfuser.execution.host.mesh.sharding import Sharding
+from nfuser.execution.host.passes.assign_streams import assign_streams
+from nfuser.execution.host.passes.insert_frees import insert_frees
+from nfuser.execution.host.passes.lower_streams import lower_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from _typeshed import TraceFunction
 
-    from nfuser.host.ir.host_ir import HostProgram
-    from nfuser.ir.tensor import TensorView
+    from nfuser.compiler.ir.tensor import TensorView
+    from nfuser.execution.host.ir.host_ir import HostProgram
 
     Pass = Callable[[HostProgram, list[TensorView]], object]
 

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 import nfuser
+import nfuser.compiler.ir.scalars.functions as scalar_functions
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
 import nfuser.config as config
-import nfuser.host.ir.statements as st
-import nfuser.ir.scalars.functions as scalar_functions
-import nfuser.ir.scalars.symbols as scalar_symbols
+import nfuser.execution.host.ir.statements as st
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.tensor import tensor
 from nfuser.errors import ArgumentError, DTypeError, ShapeError, VerifyError
-from nfuser.host.ir.verify import verify
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.tensor import tensor
+from nfuser.execution.host.ir.verify import verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.host.ir.statements import Statement
+    from nfuser.execution.host.ir.statements import Statement
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 

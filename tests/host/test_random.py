@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.host.ir.statements as st
+import nfuser.execution.host.ir.statements as st
 from tests import workers
 from tests.definitions.check import written
 from tests.host.drive import Result, Task

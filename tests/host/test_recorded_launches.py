@@ -12,18 +12,24 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pytest
 
-from nfuser.device.cuda import driver, ordering
-from nfuser.device.cuda.module import CudaFunction
-from nfuser.device.cuda.ordering import by_data
-from nfuser.device.describe.libraries import Device, Library
-from nfuser.device.native import layout as at
-from nfuser.device.native.library import library
-from nfuser.device.native.shared import is_as_expected, shared
-from nfuser.dtypes import DType
-from nfuser.host.call.evaluate import Evaluator
-from nfuser.host.call.native_program import NativeProgram
-from nfuser.host.call.program import CallProgram, Clear, LaunchKernel, Slot, SlotPart
-from nfuser.lower.kernel.kernel_ir import Buffer
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.lower.kernel.kernel_ir import Buffer
+from nfuser.execution.device.cuda import driver, ordering
+from nfuser.execution.device.cuda.module import CudaFunction
+from nfuser.execution.device.cuda.ordering import by_data
+from nfuser.execution.device.describe.libraries import Device, Library
+from nfuser.execution.device.native import layout as at
+from nfuser.execution.device.native.library import library
+from nfuser.execution.device.native.shared import is_as_expected, shared
+from nfuser.execution.host.call.evaluate import Evaluator
+from nfuser.execution.host.call.native_program import NativeProgram
+from nfuser.execution.host.call.program import (
+    CallProgram,
+    Clear,
+    LaunchKernel,
+    Slot,
+    SlotPart,
+)
 from tests.device.recording import FIRST, RecordingDriver
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ import pytest
 
 import nfuser
 from nfuser import lax
-from nfuser.host.call.program import AllocateSlot, Repeat
-from nfuser.host.call.program import text as program_text
-from nfuser.runtime.caches.executor_cache import FusionExecutorCache
+from nfuser.execution.host.call.program import AllocateSlot, Repeat
+from nfuser.execution.host.call.program import text as program_text
+from nfuser.execution.runtime.caches.executor_cache import FusionExecutorCache
 from tests.hand_built import traced
 
 X = np.linspace(0.0, 1.0, 50)

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from nfuser.dtypes import DType
-from nfuser.host.call.program import (
+from nfuser.compiler.dtypes import DType
+from nfuser.execution.host.call.program import (
     AllocateSlot,
     CallLibrary,
     CallProgram,
@@ -14,7 +14,7 @@ from nfuser.host.call.program import (
     SlotPart,
     text,
 )
-from nfuser.host.call.reuse_slots import reuse_slots
+from nfuser.execution.host.call.reuse_slots import reuse_slots
 from tests.host.launches import launch
 from tests.host.peak import measured
 

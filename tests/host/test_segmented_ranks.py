@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import nfuser.numpy as nn
+from nfuser.compiler.schedule.registry import find_scheduler
+from nfuser.compiler.segment import REPLICATED, Sharding, Shardings, segment
+from nfuser.compiler.segment.segmented import text as segments_text
 from nfuser.errors import ArgumentError, UnsupportedError
-from nfuser.host.mesh.lower_segments import lower_segments
-from nfuser.schedule.registry import find_scheduler
-from nfuser.segment import REPLICATED, Sharding, Shardings, segment
-from nfuser.segment.segmented import text as segments_text
+from nfuser.execution.host.mesh.lower_segments import lower_segments
 from tests.hand_built import traced
 from tests.host.spread import array, text
 from tests.host.spread_fusions import FusedCase, random_fused

@@ -14,9 +14,9 @@ import pytest
 import nfuser
 import nfuser.numpy as nn
 from nfuser.errors import ArgumentError, HostError, ShapeError, UnsupportedError
-from nfuser.host.mesh.lower_shardings import lower_shardings
-from nfuser.host.mesh.sharding import REPLICATED, Sharding
-from nfuser.host.mesh.virtual_ranks import VirtualRanks
+from nfuser.execution.host.mesh.lower_shardings import lower_shardings
+from nfuser.execution.host.mesh.sharding import REPLICATED, Sharding
+from nfuser.execution.host.mesh.virtual_ranks import VirtualRanks
 from tests.hand_built import traced
 from tests.host.spread import RANKS, Case, array, text
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from nfuser.device.cuda import driver
-from nfuser.device.cuda.module import PLAIN_SHARED, CudaFunction
 from nfuser.errors import BackendError
+from nfuser.execution.device.cuda import driver
+from nfuser.execution.device.cuda.module import PLAIN_SHARED, CudaFunction
 
 
 class _Function(CudaFunction):
@@ -22,7 +22,7 @@ class _Function(CudaFunction):
         limits = type("Limits", (), {"shared_per_block_optin": 100_000})
         patch.setattr(type(self), "static_shared_bytes", static)
         patch.setattr(driver, "attributes", lambda _: limits)
-        patch.setattr("nfuser.device.cuda.module.DeviceGuard", _NoGuard)
+        patch.setattr("nfuser.execution.device.cuda.module.DeviceGuard", _NoGuard)
         patch.setattr(driver, "call", lambda *given: asked.append(given[-1]))
 
 

@@ -13,12 +13,22 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.host.call.library.small_products as small_products
-from nfuser.device.native.blas import gemm, gemv
-from nfuser.device.native.library import procedure_caller
-from nfuser.dtypes import DType
-from nfuser.host.call.library.small_products import MOST_WORK, by_blas, small_product
-from nfuser.host.call.program import CallLibrary, Operand, Slot, SlotPart, ViewOf
+import nfuser.execution.host.call.library.small_products as small_products
+from nfuser.compiler.dtypes import DType
+from nfuser.execution.device.native.blas import gemm, gemv
+from nfuser.execution.device.native.library import procedure_caller
+from nfuser.execution.host.call.library.small_products import (
+    MOST_WORK,
+    by_blas,
+    small_product,
+)
+from nfuser.execution.host.call.program import (
+    CallLibrary,
+    Operand,
+    Slot,
+    SlotPart,
+    ViewOf,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

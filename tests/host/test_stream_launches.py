@@ -15,7 +15,7 @@ import pytest
 import nfuser
 import nfuser.numpy as nn
 from nfuser.errors import UnsupportedError
-from nfuser.host.passes.lower_streams import lower_streams
+from nfuser.execution.host.passes.lower_streams import lower_streams
 from tests.hand_built import traced
 
 if TYPE_CHECKING:

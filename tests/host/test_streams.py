@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.host.ir.statements as st
-from nfuser.debug.timeline import Timeline
+import nfuser.execution.host.ir.statements as st
+from nfuser.base.debug.timeline import Timeline
 from nfuser.errors import ArgumentError, UnsupportedError
-from nfuser.host.passes.lower_streams import lower_streams
+from nfuser.execution.host.passes.lower_streams import lower_streams
 from tests.host.classic import CLASSIC, sets
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import nfuser.host.ir.statements as st
-from nfuser.host.ir.memory import MemoryOwners
-from nfuser.host.passes.assign_streams import assign_streams
+import nfuser.execution.host.ir.statements as st
+from nfuser.execution.host.ir.memory import MemoryOwners
+from nfuser.execution.host.passes.assign_streams import assign_streams
 from tests.host.updates import Updates, check_updates
 
 if TYPE_CHECKING:
-    from nfuser.ir.tensor import TensorView
+    from nfuser.compiler.ir.tensor import TensorView
 
 
 @pytest.mark.parametrize("library", ["numpy", "torch"])

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.debug.timeline import Timeline
-from nfuser.device.describe.libraries import Device, Library
+from nfuser.base.debug.timeline import Timeline
 from nfuser.errors import HostError
-from nfuser.host.passes.assign_streams import assign_streams
-from nfuser.host.passes.lower_streams import lower_streams
-from nfuser.host.run import interpreter
-from nfuser.host.run.arrays import Arrays
+from nfuser.execution.device.describe.libraries import Device, Library
+from nfuser.execution.host.passes.assign_streams import assign_streams
+from nfuser.execution.host.passes.lower_streams import lower_streams
+from nfuser.execution.host.run import interpreter
+from nfuser.execution.host.run.arrays import Arrays
 
 if TYPE_CHECKING:
     from pathlib import Path

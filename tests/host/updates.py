@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 import nfuser
-from nfuser.host.passes.assign_streams import assign_streams
-from nfuser.host.passes.insert_frees import insert_frees
+from nfuser.execution.host.passes.assign_streams import assign_streams
+from nfuser.execution.host.passes.insert_frees import insert_frees
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nfuser import HostProgram
-    from nfuser.ir.tensor import TensorView
+    from nfuser.compiler.ir.tensor import TensorView
 
     Values: TypeAlias = list[Any]
     Shape: TypeAlias = tuple[int, ...]

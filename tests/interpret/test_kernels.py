@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nfuser.codegen.numba.compile_cuda import compile_cuda
-from nfuser.interpret import InterpreterError, PointerArgument, run
+from nfuser.execution.interpret import InterpreterError, PointerArgument, run
 from tests.interpret.kernels import (
     CENTRE,
     KERNELS,

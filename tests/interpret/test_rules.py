@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nfuser.interpret import InterpreterError, PointerArgument, RunReport, run
+from nfuser.execution.interpret import InterpreterError, PointerArgument, RunReport, run
 
 HEADER = "from numba import cuda\nfrom nfuser.codegen.primitives.cuda import *\n"
 OPENING = (

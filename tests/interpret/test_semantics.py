@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from nfuser.codegen.primitives import cuda as device
-from nfuser.interpret import PointerArgument, RunReport, run
-from nfuser.interpret.primitives import ELEMENTWISE
+from nfuser.execution.interpret import PointerArgument, RunReport, run
+from nfuser.execution.interpret.primitives import ELEMENTWISE
 
 HEADER = "from numba import cuda\nfrom nfuser.codegen.primitives.cuda import *\n"
 OPENING = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 
-from nfuser.ir.base import node
+from nfuser.compiler.ir.base import node
 
 
 @node

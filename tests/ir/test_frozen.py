@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.ir.scalars.symbols as scalar_symbols
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
+from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.errors import ArgumentError
-from nfuser.ir.scalars import scalar as sc
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 

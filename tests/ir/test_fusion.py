@@ -8,21 +8,34 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfuser.dtypes import DType
-from nfuser.ir.expr import Argument, Constant, Pointwise, Reduce, ReduceOp, sources
-from nfuser.ir.fusion import Fusion, Replacement, live_exprs, rebuild, with_sources
-from nfuser.ir.point_op import POINT_OPS
-from nfuser.ir.tensor import IterType, tensor
-from nfuser.ir.text import text
-from nfuser.ir.verify import verify_fusion
-from nfuser.ir.walk import toposort
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.expr import (
+    Argument,
+    Constant,
+    Pointwise,
+    Reduce,
+    ReduceOp,
+    sources,
+)
+from nfuser.compiler.ir.fusion import (
+    Fusion,
+    Replacement,
+    live_exprs,
+    rebuild,
+    with_sources,
+)
+from nfuser.compiler.ir.point_op import POINT_OPS
+from nfuser.compiler.ir.tensor import IterType, tensor
+from nfuser.compiler.ir.text import text
+from nfuser.compiler.ir.verify import verify_fusion
+from nfuser.compiler.ir.walk import toposort
 from tests.hand_built import Hand, hand_softmax
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.expr import Expr
-    from nfuser.ir.tensor import TensorView
+    from nfuser.compiler.ir.expr import Expr
+    from nfuser.compiler.ir.tensor import TensorView
 
 
 def test_rebuilding_without_a_change_gives_the_same_object() -> None:

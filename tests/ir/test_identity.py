@@ -11,25 +11,25 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-import nfuser.ir.scalars.symbols as scalar_symbols
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
 import nfuser.numpy as xp
-from nfuser.dtypes import DType
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.base import node
+from nfuser.compiler.ir.expr import Constant, ReduceOp, results
+from nfuser.compiler.ir.fusion import Fusion, Replacement, rebuild
+from nfuser.compiler.ir.identity import structure
+from nfuser.compiler.ir.point_op import POINT_OPS, PointOp
+from nfuser.compiler.ir.scalars.scalar import Scalar
+from nfuser.compiler.ir.tensor import IterType, SourceLine, TensorView, tensor
+from nfuser.compiler.trace import call_of, trace_function
 from nfuser.errors import NfuserError
-from nfuser.ir.base import node
-from nfuser.ir.expr import Constant, ReduceOp, results
-from nfuser.ir.fusion import Fusion, Replacement, rebuild
-from nfuser.ir.identity import structure
-from nfuser.ir.point_op import POINT_OPS, PointOp
-from nfuser.ir.scalars.scalar import Scalar
-from nfuser.ir.tensor import IterType, SourceLine, TensorView, tensor
-from nfuser.trace import call_of, trace_function
 from tests.fuzz.generate import generate
 from tests.hand_built import Hand, hand_softmax, traced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nfuser.ir.expr import Expr
+    from nfuser.compiler.ir.expr import Expr
 
 SCALARS: tuple[type, ...] = get_args(Scalar)
 

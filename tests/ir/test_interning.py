@@ -12,7 +12,7 @@ _FORKS_WHILE_ONE_COMPILES = """
 import os, threading
 import nfuser
 from nfuser.codegen.numba.compiler_lock import COMPILER
-from nfuser.ir.scalars.scalar import const
+from nfuser.compiler.ir.scalars.scalar import const
 
 holds, forks = threading.Event(), threading.Event()
 

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from nfuser import lax
+from nfuser.compiler.ir.fusion import Fusion
+from nfuser.compiler.ir.identity import structure
+from nfuser.compiler.ir.text import text
+from nfuser.compiler.ir.verify import verify_fusion
 from nfuser.errors import VerifyError
-from nfuser.ir.fusion import Fusion
-from nfuser.ir.identity import structure
-from nfuser.ir.text import text
-from nfuser.ir.verify import verify_fusion
 from tests.hand_built import traced
 
 X = np.ones((3, 4))

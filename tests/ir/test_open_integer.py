@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import nfuser.ir.scalars.functions as scalar_functions
-import nfuser.ir.scalars.symbols as scalar_symbols
-from nfuser.ir.scalars import scalar_walk
-from nfuser.ir.scalars.open_integer import Asked, OpenInteger, closed
+import nfuser.compiler.ir.scalars.functions as scalar_functions
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
+from nfuser.compiler.ir.scalars import scalar_walk
+from nfuser.compiler.ir.scalars.open_integer import Asked, OpenInteger, closed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.scalars.scalar import Scalar
+    from nfuser.compiler.ir.scalars.scalar import Scalar
 
 N, M = scalar_symbols.size(0, 0), scalar_symbols.size(0, 1)
 

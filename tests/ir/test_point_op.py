@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pickle
 
-from nfuser.ir.point_op import POINT_OPS, copy_in
+from nfuser.compiler.ir.point_op import POINT_OPS, copy_in
 
 
 def test_a_pickled_row_is_the_row_again() -> None:

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import nfuser.ir.scalars.exact_division as exact_division
-import nfuser.ir.scalars.functions as scalar_functions
-import nfuser.ir.scalars.symbols as scalar_symbols
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.scalars.scalar_walk import (
+import nfuser.compiler.ir.scalars.exact_division as exact_division
+import nfuser.compiler.ir.scalars.functions as scalar_functions
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.scalars.scalar_walk import (
     evaluate,
     evaluate_all,
     loops_in,
@@ -33,7 +33,7 @@ from nfuser.ir.scalars.scalar_walk import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from nfuser.ir.scalars.scalar import LoopIndex, Scalar
+    from nfuser.compiler.ir.scalars.scalar import LoopIndex, Scalar
 
 SIZES: list[Scalar] = [scalar_symbols.size(0, k) for k in range(3)]
 N, M, K = SIZES
@@ -284,7 +284,8 @@ def test_an_equal_number_of_another_kind_is_not_found(
 
 def test_the_order_of_terms_is_alike_in_every_process() -> None:
     code = (
-        "from nfuser.ir.scalars import symbols; from nfuser.ir.text import Names;"
+        "from nfuser.compiler.ir.scalars import symbols;"
+        "from nfuser.compiler.ir.text import Names;"
         "n = [symbols.size(0, k) for k in range(4)];"
         "x = (n[0] // n[1]) * n[2] + n[3] // n[2] + n[0] % n[3] * 5 + n[1];"
         "print(Names().scalar(x))"

@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.dtypes import DType
-from nfuser.ir.expr import FromScalar, Iota, Pointwise, ReduceOp
-from nfuser.ir.point_op import POINT_OPS
-from nfuser.ir.tensor import SourceLine, tensor
-from nfuser.ir.text import text
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.expr import FromScalar, Iota, Pointwise, ReduceOp
+from nfuser.compiler.ir.point_op import POINT_OPS
+from nfuser.compiler.ir.tensor import SourceLine, tensor
+from nfuser.compiler.ir.text import text
 from tests.hand_built import Hand, hand_softmax
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.fusion import Fusion
+    from nfuser.compiler.ir.fusion import Fusion
 
 
 def test_a_softmax(golden: Callable[[str], None]) -> None:

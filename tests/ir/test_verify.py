@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfuser.dtypes import DType
-from nfuser.errors import VerifyError
-from nfuser.ir.expr import (
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.expr import (
     Expand,
     ExpandDims,
     Permute,
@@ -20,16 +19,17 @@ from nfuser.ir.expr import (
     Slice,
     Squeeze,
 )
-from nfuser.ir.fusion import Fusion
-from nfuser.ir.point_op import POINT_OPS
-from nfuser.ir.scalars.scalar import const
-from nfuser.ir.tensor import tensor
-from nfuser.ir.verify import verify_fusion
+from nfuser.compiler.ir.fusion import Fusion
+from nfuser.compiler.ir.point_op import POINT_OPS
+from nfuser.compiler.ir.scalars.scalar import const
+from nfuser.compiler.ir.tensor import tensor
+from nfuser.compiler.ir.verify import verify_fusion
+from nfuser.errors import VerifyError
 from tests.fusions import CASES
 from tests.hand_built import Hand, hand_softmax, settled, traced
 
 if TYPE_CHECKING:
-    from nfuser.ir.expr import Expr
+    from nfuser.compiler.ir.expr import Expr
 
 
 @pytest.mark.parametrize("name", CASES)

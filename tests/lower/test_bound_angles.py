@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.dtypes import DType
-from nfuser.lower.cpu.bound_angles import BOUNDS, MOST, NARROW
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.lower.cpu.bound_angles import BOUNDS, MOST, NARROW
 
 FUNCTIONS = (np.sin, np.cos, np.tan)
 WIDE = BOUNDS[DType.F64]

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from nfuser.codegen.printers.cuda import print_cuda
-from nfuser.ir.fusion import Fusion
-from nfuser.ir.scalars.scalar_walk import evaluate_all
-from nfuser.lower.kernel.kernel_ir import (
+from nfuser.compiler.ir.fusion import Fusion
+from nfuser.compiler.ir.scalars.scalar_walk import evaluate_all
+from nfuser.compiler.lower.kernel.kernel_ir import (
     Barrier,
     CopyPacket,
     For,
@@ -30,9 +30,9 @@ from nfuser.lower.kernel.kernel_ir import (
     TakePacket,
     TakeTicket,
 )
-from nfuser.lower.kernel.kernel_ir import Call as Apply
-from nfuser.lower.lowering import lower
-from nfuser.schedule.heuristics.cuda import Geometry
+from nfuser.compiler.lower.kernel.kernel_ir import Call as Apply
+from nfuser.compiler.lower.lowering import lower
+from nfuser.compiler.schedule.heuristics.cuda import Geometry
 from tests.schedule.run_schedule import Call
 
 if TYPE_CHECKING:

@@ -13,14 +13,13 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.ir.scalars.symbols as scalar_symbols
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
 from nfuser import config
-from nfuser.dtypes import DType
-from nfuser.errors import VerifyError
-from nfuser.ir.scalars import scalar as sc
-from nfuser.lower.cpu.tile_draws import tile_draws
-from nfuser.lower.cuda.draw_packets import draw_packets
-from nfuser.lower.kernel.kernel_ir import (
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.lower.cpu.tile_draws import tile_draws
+from nfuser.compiler.lower.cuda.draw_packets import draw_packets
+from nfuser.compiler.lower.kernel.kernel_ir import (
     Array,
     Call,
     DrawPacket,
@@ -32,19 +31,20 @@ from nfuser.lower.kernel.kernel_ir import (
     Number,
     Var,
 )
-from nfuser.lower.kernel.text import text
-from nfuser.lower.kernel.verify import verify_kernel
-from nfuser.lower.loops.draws import draws_in
-from nfuser.lower.lowering import lower
+from nfuser.compiler.lower.kernel.text import text
+from nfuser.compiler.lower.kernel.verify import verify_kernel
+from nfuser.compiler.lower.loops.draws import draws_in
+from nfuser.compiler.lower.lowering import lower
+from nfuser.compiler.schedule.facts.target import CPU
+from nfuser.errors import VerifyError
 from nfuser.random import default_rng, of
-from nfuser.schedule.facts.target import CPU
 from tests.random.philox import words
 from tests.schedule import run_schedule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.scalars.scalar import Scalar
+    from nfuser.compiler.ir.scalars.scalar import Scalar
 
 KEY, CALL = 0x299F31D0A4093822, 3
 Shape = tuple[int, ...]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.schedule.pointwise import interleave as streams
+from nfuser.compiler.schedule.pointwise import interleave as streams
 
 LENGTHS = (1, 127, 128, 1000, 1023, 1024, 2048, 4095, 5000, 8191, 8193, 20000)
 

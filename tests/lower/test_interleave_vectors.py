@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.dtypes import DType
-from nfuser.lower.cpu.vectors.chains import Chains, chains_of
-from nfuser.lower.kernel.kernel_ir import Call, Let, Number, Value, Var
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.lower.cpu.vectors.chains import Chains, chains_of
+from nfuser.compiler.lower.kernel.kernel_ir import Call, Let, Number, Value, Var
 
 if TYPE_CHECKING:
     from collections.abc import Callable

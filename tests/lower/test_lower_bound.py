@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.lower.folds.lower_bound import least
-from nfuser.rewrite.passes import rewrite
-from nfuser.schedule.reduction.rewritten.expand import expand_moments
+from nfuser.compiler.lower.folds.lower_bound import least
+from nfuser.compiler.rewrite.passes import rewrite
+from nfuser.compiler.schedule.reduction.rewritten.expand import expand_moments
 from tests.hand_built import settle, traced
 
 if TYPE_CHECKING:

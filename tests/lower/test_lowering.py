@@ -14,24 +14,24 @@ import pytest
 
 import nfuser
 from nfuser import config
-from nfuser.lower import lowering
-from nfuser.lower.build import build
-from nfuser.lower.kernel.kernel_ir import For
-from nfuser.lower.kernel.text import text
-from nfuser.lower.kernel.verify import verify_kernel
-from nfuser.lower.kernel.walk import every
-from nfuser.lower.lowering import BLOCK_PASSES, VECTOR_PASSES, lower, passes_of
+from nfuser.compiler.lower import lowering
+from nfuser.compiler.lower.build import build
+from nfuser.compiler.lower.kernel.kernel_ir import For
+from nfuser.compiler.lower.kernel.text import text
+from nfuser.compiler.lower.kernel.verify import verify_kernel
+from nfuser.compiler.lower.kernel.walk import every
+from nfuser.compiler.lower.lowering import BLOCK_PASSES, VECTOR_PASSES, lower, passes_of
+from nfuser.compiler.schedule.facts.facts import TensorLayout
+from nfuser.compiler.schedule.facts.target import CPU, H200
+from nfuser.compiler.schedule.scheduled import Scheduled
 from nfuser.random import of
-from nfuser.schedule.facts.facts import TensorLayout
-from nfuser.schedule.facts.target import CPU, H200
-from nfuser.schedule.scheduled import Scheduled
 from tests.schedule.run_schedule import Call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.debug.passes import IrPass
-    from nfuser.lower.kernel.kernel_ir import Kernel
+    from nfuser.base.debug.passes import IrPass
+    from nfuser.compiler.lower.kernel.kernel_ir import Kernel
 
 X = np.linspace(-3, 3, 6400, dtype=np.float32).reshape(4, 1600)
 

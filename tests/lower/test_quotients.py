@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nfuser.dtypes import DType
-from nfuser.interpret.primitives import ELEMENTWISE
-from nfuser.lower.cuda import quotients
-from nfuser.lower.kernel.kernel_ir import Call, Let, Number, Value, Var
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.lower.cuda import quotients
+from nfuser.compiler.lower.kernel.kernel_ir import Call, Let, Number, Value, Var
+from nfuser.execution.interpret.primitives import ELEMENTWISE
 
 if TYPE_CHECKING:
-    from nfuser.lower.kernel.kernel_ir import Stmt
+    from nfuser.compiler.lower.kernel.kernel_ir import Stmt
 
 SPECIAL = np.array(
     [0.0, -0.0, 1.0, -3.0, 1e-45, 1e-38, 3e38, np.inf, -np.inf, np.nan], np.float32

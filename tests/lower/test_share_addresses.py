@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.ir.scalars.symbols as scalar_symbols
-from nfuser.dtypes import DType
-from nfuser.ir.scalars import scalar as sc
-from nfuser.lower.cpu.memory.share_addresses import from_one_base
-from nfuser.lower.kernel.kernel_ir import Buffer, For, Load, Number, Store
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.lower.cpu.memory.share_addresses import from_one_base
+from nfuser.compiler.lower.kernel.kernel_ir import Buffer, For, Load, Number, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,13 +12,20 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.ir.scalars.functions as scalar_functions
-import nfuser.ir.scalars.symbols as scalar_symbols
+import nfuser.compiler.ir.scalars.functions as scalar_functions
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
 import nfuser.numpy as xp
-from nfuser.dtypes import DType
-from nfuser.ir.scalars import scalar as sc
-from nfuser.lower.cpu.split_ranges import at_seams
-from nfuser.lower.kernel.kernel_ir import Buffer, For, If, LoopCounter, Number, Store
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.lower.cpu.split_ranges import at_seams
+from nfuser.compiler.lower.kernel.kernel_ir import (
+    Buffer,
+    For,
+    If,
+    LoopCounter,
+    Number,
+    Store,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

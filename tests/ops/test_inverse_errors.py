@@ -15,7 +15,7 @@ import pytest
 from scipy import special
 
 from nfuser import DataType, FusionDefinition
-from nfuser.ops.elementwise.inverse_errors import erfcinv, erfinv
+from nfuser.compiler.ops.elementwise.inverse_errors import erfcinv, erfinv
 from tests.accuracy import errors, exact, samples
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.ir.expr import Expand, Slice
-from nfuser.runtime.caches.shared_cache import forget_all
+from nfuser.compiler.ir.expr import Expand, Slice
+from nfuser.execution.runtime.caches.shared_cache import forget_all
 from tests.hand_built import traced
 
 if TYPE_CHECKING:

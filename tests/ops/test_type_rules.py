@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nfuser import ops
-from nfuser.dtypes import DType, as_dtype
+from nfuser.compiler import ops
+from nfuser.compiler.dtypes import DType, as_dtype
 from nfuser.errors import NfuserError
 
 DTYPES = [d for d in DType if d is not DType.BF16]

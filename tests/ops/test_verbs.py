@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
+import nfuser.compiler.ops as ops
 import nfuser.numpy as xp
-import nfuser.ops as ops
-from nfuser.ir.point_op import POINT_OPS
-from nfuser.ops.verbs import elementwise_verbs
+from nfuser.compiler.ir.point_op import POINT_OPS
+from nfuser.compiler.ops.verbs import elementwise_verbs
 
 # What other verbs and passes write, and what has another name there.
 _INNER = {
@@ -21,7 +21,7 @@ _PUBLIC = [n for n in POINT_OPS if n not in _INNER and not n.endswith("_near")]
 @pytest.mark.parametrize("name", _PUBLIC)
 def test_each_row_has_a_verb_that_is_found_by_its_name(name: str) -> None:
     assert hasattr(ops, name), (
-        f"write the verb {name}; of floats into nfuser/ops/elementwise/float_rows.py"
+        f"write the verb {name}; of floats into compiler/ops/elementwise/float_rows.py"
     )
 
 

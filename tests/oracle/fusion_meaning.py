@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import nfuser.ir.scalars.symbols as scalar_symbols
-from nfuser.ir.expr import (
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
+from nfuser.compiler.ir.expr import (
     Argument,
     Assign,
     Called,
@@ -41,7 +41,7 @@ from nfuser.ir.expr import (
     results,
     sources,
 )
-from nfuser.ir.scalars.scalar_walk import evaluate, evaluate_all, loops_in
+from nfuser.compiler.ir.scalars.scalar_walk import evaluate, evaluate_all, loops_in
 from tests.oracle import emulate
 from tests.oracle.emulate import Emulated
 from tests.oracle.views import padded
@@ -49,9 +49,9 @@ from tests.oracle.views import padded
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nfuser.ir.fusion import Fusion
-    from nfuser.ir.scalars.scalar import Scalar
-    from nfuser.ir.tensor import TensorView
+    from nfuser.compiler.ir.fusion import Fusion
+    from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.compiler.ir.tensor import TensorView
     from tests.oracle.number_types import Array
 
 _NAMES = {

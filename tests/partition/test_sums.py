@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from nfuser.dtypes import DType
-from nfuser.ops import Builder
-from nfuser.ops.elementwise.random_words import random_words
-from nfuser.partition import sums_of_arrays
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ops import Builder
+from nfuser.compiler.ops.elementwise.random_words import random_words
+from nfuser.compiler.transforms.partition import sums_of_arrays
 
 
 def test_a_term_may_be_weighted_by_what_is_drawn_of_a_key_in_memory() -> None:

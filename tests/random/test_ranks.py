@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from nfuser.compiler.segment import REPLICATED, Sharding
 from nfuser.nn import dropout
 from nfuser.random import of
-from nfuser.segment import REPLICATED, Sharding
 from tests.host.spread_fusions import FusedCase
 
 if TYPE_CHECKING:
-    from nfuser.segment.sharding import Layout
+    from nfuser.compiler.segment.sharding import Layout
 
 ROWS, COLUMNS = Sharding(axis=0), Sharding(axis=1)
 X = np.linspace(0.5, 1, 144, dtype=np.float32).reshape(12, 12)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nfuser.compiler.schedule.heuristics.cuda import CudaPointwise
 from nfuser.random import of
-from nfuser.schedule.heuristics.cuda import CudaPointwise
 from tests.schedule.run_schedule import Call
 
 SHAPES = ((7, 45), (12, 40), (5, 64))

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import nfuser
+from nfuser.compiler.trace.captures.randomness import torch_seeds
 from nfuser.errors import DTypeError, TraceError
 from nfuser.frontend.call import draws
-from nfuser.trace.captures.randomness import torch_seeds
 from tests.random.philox import words_of
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from nfuser.dtypes import DType
-from nfuser.ir.expr import Constant
-from nfuser.ir.text import text
-from nfuser.ir.verify import verify_fusion
-from nfuser.rewrite.dead_code import drop_dead_code
-from nfuser.rewrite.types.casts import simplify_casts
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.expr import Constant
+from nfuser.compiler.ir.text import text
+from nfuser.compiler.ir.verify import verify_fusion
+from nfuser.compiler.rewrite.dead_code import drop_dead_code
+from nfuser.compiler.rewrite.types.casts import simplify_casts
 from tests.hand_built import Hand, hand_softmax
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfuser.dtypes import DType
-from nfuser.ir.expr import Constant, ReduceOp
-from nfuser.ir.text import text
-from nfuser.rewrite.common_subexpressions import merge_common_subexpressions
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.expr import Constant, ReduceOp
+from nfuser.compiler.ir.text import text
+from nfuser.compiler.rewrite.common_subexpressions import merge_common_subexpressions
 from tests.hand_built import Hand, hand_softmax
 
 if TYPE_CHECKING:

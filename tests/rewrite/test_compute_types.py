@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.dtypes import DType
-from nfuser.ir.expr import Argument, ReduceOp
-from nfuser.ir.point_op import CAST
-from nfuser.ir.text import text
-from nfuser.ir.verify import verify_fusion
-from nfuser.rewrite.dead_code import drop_dead_code
-from nfuser.rewrite.types.compute_types import widen_halves
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.expr import Argument, ReduceOp
+from nfuser.compiler.ir.point_op import CAST
+from nfuser.compiler.ir.text import text
+from nfuser.compiler.ir.verify import verify_fusion
+from nfuser.compiler.rewrite.dead_code import drop_dead_code
+from nfuser.compiler.rewrite.types.compute_types import widen_halves
 from tests.hand_built import Hand, hand_softmax, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.fusion import Fusion
+    from nfuser.compiler.ir.fusion import Fusion
 
 
 def test_a_softmax_in_bf16(golden: Callable[[str], None]) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir.expr import ReduceOp
-from nfuser.ir.text import text
-from nfuser.rewrite.dead_code import drop_dead_code
+from nfuser.compiler.ir.expr import ReduceOp
+from nfuser.compiler.ir.text import text
+from nfuser.compiler.rewrite.dead_code import drop_dead_code
 from tests.hand_built import Hand, hand_softmax
 
 if TYPE_CHECKING:

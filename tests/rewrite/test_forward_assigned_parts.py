@@ -14,20 +14,22 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.dtypes import DType
-from nfuser.ir.expr import Assign, Slice
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.tensor import tensor
-from nfuser.rewrite.assignments.forward_assigned_parts import forward_assigned_parts
-from nfuser.rewrite.dead_code import drop_dead_code
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.expr import Assign, Slice
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.tensor import tensor
+from nfuser.compiler.rewrite.assignments.forward_assigned_parts import (
+    forward_assigned_parts,
+)
+from nfuser.compiler.rewrite.dead_code import drop_dead_code
 from tests.hand_built import Hand
 from tests.rewrite.beside_numpy import assert_as_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.fusion import Fusion
-    from nfuser.ir.tensor import TensorView
+    from nfuser.compiler.ir.fusion import Fusion
+    from nfuser.compiler.ir.tensor import TensorView
 
 
 def _inner(

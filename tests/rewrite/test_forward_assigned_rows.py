@@ -14,18 +14,20 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.dtypes import DType
-from nfuser.ir.expr import Assign, Slice
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.tensor import tensor
-from nfuser.rewrite.assignments.forward_assigned_rows import forward_assigned_rows
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.expr import Assign, Slice
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.tensor import tensor
+from nfuser.compiler.rewrite.assignments.forward_assigned_rows import (
+    forward_assigned_rows,
+)
 from tests.hand_built import Hand
 from tests.rewrite.beside_numpy import assert_as_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.tensor import TensorView
+    from nfuser.compiler.ir.tensor import TensorView
 
 
 def _assigned(

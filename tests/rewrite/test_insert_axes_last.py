@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.ir.expr import ExpandDims, ReduceOp
-from nfuser.ir.text import text
-from nfuser.rewrite.insert_axes_last import insert_axes_last
+from nfuser.compiler.ir.expr import ExpandDims, ReduceOp
+from nfuser.compiler.ir.text import text
+from nfuser.compiler.rewrite.insert_axes_last import insert_axes_last
 from tests.hand_built import Hand
 
 if TYPE_CHECKING:

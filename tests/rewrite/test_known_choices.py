@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.dtypes import DType
-from nfuser.ir.text import text
-from nfuser.rewrite.known_choices import take_known_choices
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.text import text
+from nfuser.compiler.rewrite.known_choices import take_known_choices
 from tests.hand_built import Hand, hand_softmax
 
 if TYPE_CHECKING:

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from nfuser import config
-from nfuser.debug import timing
-from nfuser.debug.passes import run_passes
-from nfuser.dtypes import DType
+from nfuser.base.debug import timing
+from nfuser.base.debug.passes import run_passes
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.expr import Reduce
+from nfuser.compiler.ir.fusion import Fusion
+from nfuser.compiler.ir.text import text
+from nfuser.compiler.ir.verify import verify_fusion
+from nfuser.compiler.rewrite.passes import PASSES, rewrite
+from nfuser.compiler.rewrite.types.casts import simplify_casts
+from nfuser.compiler.rewrite.types.compute_types import widen_halves
 from nfuser.errors import VerifyError
-from nfuser.ir.expr import Reduce
-from nfuser.ir.fusion import Fusion
-from nfuser.ir.text import text
-from nfuser.ir.verify import verify_fusion
-from nfuser.rewrite.passes import PASSES, rewrite
-from nfuser.rewrite.types.casts import simplify_casts
-from nfuser.rewrite.types.compute_types import widen_halves
 from tests.fusions import CASES
 from tests.hand_built import hand_softmax, settle, traced
 

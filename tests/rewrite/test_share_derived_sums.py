@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.ir.text import text
-from nfuser.rewrite import passes
-from nfuser.rewrite.passes import rewrite
-from nfuser.rewrite.share_derived_sums import share_derived_sums
+from nfuser.compiler.ir.text import text
+from nfuser.compiler.rewrite import passes
+from nfuser.compiler.rewrite.passes import rewrite
+from nfuser.compiler.rewrite.share_derived_sums import share_derived_sums
 from tests.differentiate.numeric import agree, numbers
 from tests.hand_built import settle, sizes_of, traced
 from tests.oracle.fusion_meaning import Evaluator
@@ -27,7 +27,7 @@ from tests.oracle.fusion_meaning import Evaluator
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.fusion import Fusion
+    from nfuser.compiler.ir.fusion import Fusion
 
 X, T, W = numbers(6, 4), numbers(6, 4, seed=1) - 0.6, numbers(4, seed=2)
 EACH = {"x": 0, "t": 1, "w": 2}

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nfuser.dtypes import DType
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.expr import ReduceOp
+from nfuser.compiler.ir.text import text
+from nfuser.compiler.ir.verify import verify_fusion
+from nfuser.compiler.rewrite.types.split_complex import split_complex
 from nfuser.errors import VerifyError
-from nfuser.ir.expr import ReduceOp
-from nfuser.ir.text import text
-from nfuser.ir.verify import verify_fusion
-from nfuser.rewrite.types.split_complex import split_complex
 from tests.hand_built import Hand, hand_softmax, settled, sizes_of
 from tests.oracle.fusion_meaning import Evaluator
 

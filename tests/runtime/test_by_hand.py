@@ -14,7 +14,7 @@ import pytest
 import nfuser
 from nfuser import config
 from nfuser.errors import ArgumentError
-from nfuser.runtime.compile.by_hand import load_kernel
+from nfuser.execution.runtime.compile.by_hand import load_kernel
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,13 +21,13 @@ import pytest
 import nfuser
 from nfuser import __main__ as command_line
 from nfuser import config
+from nfuser.base.sources import Sources
 from nfuser.codegen.objects.elf import read_object
 from nfuser.codegen.objects.load_object import is_portable
 from nfuser.codegen.objects.machine_code import MachineCode
-from nfuser.runtime.caches.shared_cache import forget_all
-from nfuser.runtime.disk import key as disk_key
-from nfuser.runtime.disk.cache import current_store, folder_in_force, store_in
-from nfuser.sources import Sources
+from nfuser.execution.runtime.caches.shared_cache import forget_all
+from nfuser.execution.runtime.disk import key as disk_key
+from nfuser.execution.runtime.disk.cache import current_store, folder_in_force, store_in
 from tests.fuzz.drive import Task
 from tests.warm import in_a_process, problems
 
@@ -255,7 +255,7 @@ def test_two_processes_fill_one_cache_at_once(tmp_path: Path) -> None:
 def test_a_writer_that_is_killed_harms_nobody(tmp_path: Path) -> None:
     dies = (
         "import os\n"
-        "from nfuser.runtime.disk.store import DiskStore\n"
+        "from nfuser.execution.runtime.disk.store import DiskStore\n"
         "def write(path, data):\n"
         "    path.write_bytes(data[:100])\n"
         "    os._exit(0)\n"
@@ -269,8 +269,8 @@ def test_a_writer_that_is_killed_harms_nobody(tmp_path: Path) -> None:
 
 CUBIN = (
     "import sys, numpy as np, nfuser\n"
-    "from nfuser.runtime.disk import cache as disk_cache\n"
-    "from nfuser.runtime.compile.task import run, task_of\n"
+    "from nfuser.execution.runtime.disk import cache as disk_cache\n"
+    "from nfuser.execution.runtime.compile.task import run, task_of\n"
     "f = nfuser.fuse(lambda x: np.exp(x) * 3, backend='interpret')\n"
     "(source,) = f.lower(np.ones((4, 8), np.float32)).sources\n"
     "found = disk_cache.find_machine_code(source, 'cuda')\n"

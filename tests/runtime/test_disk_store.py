@@ -17,9 +17,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfuser.codegen.objects.machine_code import MachineCode
-from nfuser.runtime.disk import store as disk_store
-from nfuser.runtime.disk.entry import DamagedEntryError, DiskEntry, pack, unpack
-from nfuser.runtime.disk.store import DiskStore, distrust
+from nfuser.execution.runtime.disk import store as disk_store
+from nfuser.execution.runtime.disk.entry import (
+    DamagedEntryError,
+    DiskEntry,
+    pack,
+    unpack,
+)
+from nfuser.execution.runtime.disk.store import DiskStore, distrust
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,26 +14,26 @@ import pytest
 
 import nfuser
 from nfuser import config
+from nfuser.base.debug import timing
 from nfuser.codegen.objects.machine_code import MachineCode
-from nfuser.debug import timing
-from nfuser.device.describe.descriptor import CPU, Library, describe
-from nfuser.host.call.program import text
-from nfuser.ir.scalars.open_integer import Asked
-from nfuser.ir.scalars.symbols import scalar_input
-from nfuser.runtime.caches import executor_cache, first_calls
-from nfuser.runtime.caches.executor_cache import FusionExecutorCache
-from nfuser.runtime.caches.first_calls import first_call
-from nfuser.runtime.caches.shared_cache import forget_all
-from nfuser.runtime.disk.cache import current_store
-from nfuser.runtime.disk.plans import current_plans
-from nfuser.runtime.pieces.concretized import KnownConcretization
-from nfuser.runtime.place import find_place
+from nfuser.compiler.ir.scalars.open_integer import Asked
+from nfuser.compiler.ir.scalars.symbols import scalar_input
+from nfuser.execution.device.describe.descriptor import CPU, Library, describe
+from nfuser.execution.host.call.program import text
+from nfuser.execution.runtime.caches import executor_cache, first_calls
+from nfuser.execution.runtime.caches.executor_cache import FusionExecutorCache
+from nfuser.execution.runtime.caches.first_calls import first_call
+from nfuser.execution.runtime.caches.shared_cache import forget_all
+from nfuser.execution.runtime.disk.cache import current_store
+from nfuser.execution.runtime.disk.plans import current_plans
+from nfuser.execution.runtime.pieces.concretized import KnownConcretization
+from nfuser.execution.runtime.place import find_place
 from tests.hand_built import traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.runtime.planning.plan import Plan
+    from nfuser.execution.runtime.planning.plan import Plan
 
 X = np.linspace(0, 1, 48).reshape(6, 8)
 PLACE = find_place(Library.NUMPY, CPU, None, has_arrays=True)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from nfuser.base.locks import ForkSafeLock
 from nfuser.codegen.printers.source import Source
-from nfuser.locks import ForkSafeLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import nfuser
+from nfuser.base.locks import ForkSafeLock
 from nfuser.codegen.numba.compiler_lock import COMPILER, undisturbed
-from nfuser.locks import ForkSafeLock
-from nfuser.runtime.caches.shared_cache import forget_all
+from nfuser.execution.runtime.caches.shared_cache import forget_all
 from tests.interrupts import Interrupt, raise_in
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ begun = threading.Event()
 
 class Slow:
     def find_spec(self, name, path=None, target=None):
-        if name == "nfuser.runtime.caches.shared_cache":
+        if name == "nfuser.execution.runtime.caches.shared_cache":
             begun.set()
             time.sleep(0.3)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import nfuser.config as config
-from nfuser.runtime.tables.memo import Memo
+from nfuser.execution.runtime.tables.memo import Memo
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nfuser.ir.scalars.scalar_walk import evaluate_all
-from nfuser.runtime.outputs.memory_order import axis_order, dense, strides_of_all
+from nfuser.compiler.ir.scalars.scalar_walk import evaluate_all
+from nfuser.execution.runtime.outputs.memory_order import (
+    axis_order,
+    dense,
+    strides_of_all,
+)
 from tests.hand_built import settle, sizes_of, traced
 
 Array = np.ndarray[Any, Any]

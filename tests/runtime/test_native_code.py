@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nfuser.base.sources import Sources
 from nfuser.codegen.numba.llvm.compile_llvm import compile_llvm
 from nfuser.codegen.objects.load_object import load_object
 from nfuser.codegen.objects.machine_code import MachineCode
-from nfuser.device.native.library import kernel_caller
-from nfuser.device.native.shared import is_as_expected
-from nfuser.runtime.compile import native_code
-from nfuser.runtime.disk.cache import current_store
-from nfuser.sources import Sources
+from nfuser.execution.device.native.library import kernel_caller
+from nfuser.execution.device.native.shared import is_as_expected
+from nfuser.execution.runtime.compile import native_code
+from nfuser.execution.runtime.disk.cache import current_store
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.runtime.caches.shared_cache import forget_all
-from nfuser.runtime.disk import key as disk_key
-from nfuser.runtime.disk.cache import folder_in_force
+from nfuser.execution.runtime.caches.shared_cache import forget_all
+from nfuser.execution.runtime.disk import key as disk_key
+from nfuser.execution.runtime.disk.cache import folder_in_force
 
 PACKAGE = Path(nfuser.__file__).parent
 # A copy of the package, whose files change between the first look at the cache and the
@@ -31,7 +31,7 @@ import numpy as np
 import nfuser
 root = pathlib.Path(sys.argv[1])
 assert nfuser.__file__.startswith(str(root)), nfuser.__file__
-from nfuser.runtime.disk import key as disk_key
+from nfuser.execution.runtime.disk import key as disk_key
 disk_key.environment("cpu")
 path = root / "nfuser" / "codegen" / "primitives" / "cpu" / "arithmetic.py"
 old = path.read_text()
@@ -82,7 +82,7 @@ PARENT = """
 import queue, sys
 sys.path[:] = {path!r}
 import numpy, json, pickle, nfuser
-from nfuser.runtime.compile import ahead as compile_ahead
+from nfuser.execution.runtime.compile import ahead as compile_ahead
 sys.path.insert(0, "")
 compile_ahead._drive(queue.SimpleQueue(), lambda: None)
 """

@@ -18,15 +18,15 @@ import pytest
 import nfuser
 from nfuser import __main__ as command_line
 from nfuser import config
+from nfuser.base.debug import timing
+from nfuser.base.sources import Sources
 from nfuser.codegen.objects.machine_code import MachineCode
-from nfuser.debug import timing
-from nfuser.runtime.caches import executor_cache
-from nfuser.runtime.caches.shared_cache import forget_all
-from nfuser.runtime.disk import plans
-from nfuser.runtime.disk.entry import unpack
-from nfuser.runtime.disk.plans import PlanStore, current_plans
-from nfuser.runtime.pieces import segmentation
-from nfuser.sources import Sources
+from nfuser.execution.runtime.caches import executor_cache
+from nfuser.execution.runtime.caches.shared_cache import forget_all
+from nfuser.execution.runtime.disk import plans
+from nfuser.execution.runtime.disk.entry import unpack
+from nfuser.execution.runtime.disk.plans import PlanStore, current_plans
+from nfuser.execution.runtime.pieces import segmentation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -204,7 +204,7 @@ def test_a_cache_that_is_cleared_has_no_plans() -> None:
 
 _NAMES = """
 import numpy as np, nfuser
-from nfuser.runtime.disk.plans import current_plans
+from nfuser.execution.runtime.disk.plans import current_plans
 f = nfuser.fuse(lambda x: (np.roll(x, 1).sum(axis=0) + x, np.exp(x) @ x))
 f(np.ones((4, 4)))
 print(sorted(current_plans().keys()))

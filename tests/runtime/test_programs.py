@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nfuser.device.describe.descriptor import CPU, Library, describe
+from nfuser.compiler.schedule.facts.target import H200
 from nfuser.errors import ArgumentError, ShapeError
-from nfuser.host.call.program import (
+from nfuser.execution.device.describe.descriptor import CPU, Library, describe
+from nfuser.execution.host.call.program import (
     AllocateSlot,
     FreeSlot,
     LaunchKernel,
     SlotPart,
     text,
 )
-from nfuser.runtime.caches.executor_cache import FusionExecutorCache
-from nfuser.runtime.caches.shared_cache import forget_all
-from nfuser.runtime.compile.executable import KernelCache
-from nfuser.runtime.place import Place
-from nfuser.runtime.tables.counters import Counters
-from nfuser.schedule.facts.target import H200
+from nfuser.execution.runtime.caches.executor_cache import FusionExecutorCache
+from nfuser.execution.runtime.caches.shared_cache import forget_all
+from nfuser.execution.runtime.compile.executable import KernelCache
+from nfuser.execution.runtime.place import Place
+from nfuser.execution.runtime.tables.counters import Counters
 from tests.hand_built import traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.runtime.planning.plan import Plan
+    from nfuser.execution.runtime.planning.plan import Plan
 
 W = np.ones((3, 5), np.float32)
 X = np.arange(16, dtype=np.float32).reshape(4, 4)

@@ -14,15 +14,15 @@ import pytest
 
 import nfuser
 import nfuser.config as config
-from nfuser.device.describe.descriptor import CPU, Library, describe
+from nfuser.compiler.schedule.facts.target import H200
 from nfuser.errors import ArgumentError, DTypeError, ShapeError
+from nfuser.execution.device.describe.descriptor import CPU, Library, describe
+from nfuser.execution.runtime.caches.executor_cache import FusionExecutorCache
+from nfuser.execution.runtime.caches.shared_cache import forget_all, shared_cache
+from nfuser.execution.runtime.kernel_runtime import LOWERED
+from nfuser.execution.runtime.place import Place
+from nfuser.execution.runtime.tables.counters import Counters
 from nfuser.frontend.definition.definition import DEFINITIONS
-from nfuser.runtime.caches.executor_cache import FusionExecutorCache
-from nfuser.runtime.caches.shared_cache import forget_all, shared_cache
-from nfuser.runtime.kernel_runtime import LOWERED
-from nfuser.runtime.place import Place
-from nfuser.runtime.tables.counters import Counters
-from nfuser.schedule.facts.target import H200
 from tests.hand_built import traced
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)

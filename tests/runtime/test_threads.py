@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.runtime.caches.shared_cache import forget_all
+from nfuser.execution.runtime.caches.shared_cache import forget_all
 from tests.threads import storm
 
 THREADS = 8

@@ -8,31 +8,34 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from nfuser.codegen.printers.cuda import print_cuda
-from nfuser.device.describe.descriptor import CPU, Library
-from nfuser.domains.space import Space, find_space
-from nfuser.host.call.evaluate import Evaluator
-from nfuser.host.call.program import Slot, SlotPart
-from nfuser.ir.verify import verify_fusion
-from nfuser.lower.lowering import lower
-from nfuser.rewrite.passes import rewrite
-from nfuser.runtime.kernel_runtime import CompiledSegment, FusionKernelRuntime
-from nfuser.runtime.planning.build_program import build_program
-from nfuser.schedule.facts.facts import Facts, TensorLayout
-from nfuser.schedule.facts.target import H200
-from nfuser.schedule.heuristics.heuristics import HorizontalHeuristic, SerialHeuristic
-from nfuser.schedule.registry import find_scheduler
-from nfuser.schedule.scheduled import Scheduled
-from nfuser.segment import segment
-from nfuser.segment.both_ways import sums_across
-from nfuser.segment.segmented import Segment, Segmented
+from nfuser.compiler.domains.space import Space, find_space
+from nfuser.compiler.ir.verify import verify_fusion
+from nfuser.compiler.lower.lowering import lower
+from nfuser.compiler.rewrite.passes import rewrite
+from nfuser.compiler.schedule.facts.facts import Facts, TensorLayout
+from nfuser.compiler.schedule.facts.target import H200
+from nfuser.compiler.schedule.heuristics.heuristics import (
+    HorizontalHeuristic,
+    SerialHeuristic,
+)
+from nfuser.compiler.schedule.registry import find_scheduler
+from nfuser.compiler.schedule.scheduled import Scheduled
+from nfuser.compiler.segment import segment
+from nfuser.compiler.segment.both_ways import sums_across
+from nfuser.compiler.segment.segmented import Segment, Segmented
+from nfuser.execution.device.describe.descriptor import CPU, Library
+from nfuser.execution.host.call.evaluate import Evaluator
+from nfuser.execution.host.call.program import Slot, SlotPart
+from nfuser.execution.runtime.kernel_runtime import CompiledSegment, FusionKernelRuntime
+from nfuser.execution.runtime.planning.build_program import build_program
 from tests.hand_built import settle, sizes_of, traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.ir.fusion import Fusion
-    from nfuser.schedule.heuristics.heuristics import Heuristic, PartHeuristic
-    from nfuser.schedule.scheduled import Scheduler
+    from nfuser.compiler.ir.fusion import Fusion
+    from nfuser.compiler.schedule.heuristics.heuristics import Heuristic, PartHeuristic
+    from nfuser.compiler.schedule.scheduled import Scheduler
 
 Array = np.ndarray[Any, Any]
 CUDA = H200

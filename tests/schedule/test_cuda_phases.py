@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.schedule.facts.target import H200
-from nfuser.schedule.heuristics.cuda import CudaReduction
-from nfuser.schedule.reduction.cuda import choose as reduction_cuda
+from nfuser.compiler.schedule.facts.target import H200
+from nfuser.compiler.schedule.heuristics.cuda import CudaReduction
+from nfuser.compiler.schedule.reduction.cuda import choose as reduction_cuda
 from tests.schedule.run_schedule import Call
 from tests.smaller_gpu import use_smaller_gpu
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.ir.expr import ReduceOp
-from nfuser.schedule.reduction.rewritten.find_moments import find_moments
+from nfuser.compiler.ir.expr import ReduceOp
+from nfuser.compiler.schedule.reduction.rewritten.find_moments import find_moments
 from tests.hand_built import Hand
 
 if TYPE_CHECKING:

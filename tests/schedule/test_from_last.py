@@ -10,8 +10,8 @@ import pytest
 
 import nfuser
 from nfuser import config
-from nfuser.device.describe.descriptor import CPU, Library
-from nfuser.runtime.place import find_place
+from nfuser.execution.device.describe.descriptor import CPU, Library
+from nfuser.execution.runtime.place import find_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ import pytest
 import nfuser
 from asv_bench.compare.workloads.rope import rope_pair
 from nfuser.codegen.numba.compile_cuda import compile_cuda
-from nfuser.schedule.pointwise import cuda as pointwise_cuda
+from nfuser.compiler.schedule.pointwise import cuda as pointwise_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Callable

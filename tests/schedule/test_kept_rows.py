@@ -13,7 +13,7 @@ import pytest
 
 import nfuser
 from nfuser.codegen.numba.compile_cuda import compile_cuda
-from nfuser.lower.lowering import lower
+from nfuser.compiler.lower.lowering import lower
 from tests.schedule.run_schedule import CUDA, Call
 
 if TYPE_CHECKING:

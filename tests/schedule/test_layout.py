@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nfuser
-from nfuser.domains.space import Space, find_space
-from nfuser.ir.scalars.scalar_walk import evaluate_all
-from nfuser.schedule.facts.facts import accesses
-from nfuser.schedule.facts.layout import (
+from nfuser.compiler.domains.space import Space, find_space
+from nfuser.compiler.ir.scalars.scalar_walk import evaluate_all
+from nfuser.compiler.schedule.facts.facts import accesses
+from nfuser.compiler.schedule.facts.layout import (
     StrideStep,
     grouped,
     ordered,
@@ -26,12 +26,12 @@ from nfuser.schedule.facts.layout import (
     pattern,
     strides_of,
 )
-from nfuser.schedule.facts.memory import patterns, strides
-from nfuser.schedule.heuristics.cuda import CudaPointwise, CudaReduction
-from nfuser.schedule.pointwise.pointwise import PointwiseScheduler
-from nfuser.schedule.reduction.reduction import Reduction
-from nfuser.schedule.scan.scan import Scans
-from nfuser.schedule.text import text
+from nfuser.compiler.schedule.facts.memory import patterns, strides
+from nfuser.compiler.schedule.heuristics.cuda import CudaPointwise, CudaReduction
+from nfuser.compiler.schedule.pointwise.pointwise import PointwiseScheduler
+from nfuser.compiler.schedule.reduction.reduction import Reduction
+from nfuser.compiler.schedule.scan.scan import Scans
+from nfuser.compiler.schedule.text import text
 from tests.schedule.run_schedule import Call
 
 if TYPE_CHECKING:

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import nfuser.ir.scalars.symbols as scalar_symbols
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.scalars.scalar_walk import evaluate, evaluate_all
-from nfuser.schedule.nest import Binding, LastTile, NestBuilder
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.scalars.scalar_walk import evaluate, evaluate_all
+from nfuser.compiler.schedule.nest import Binding, LastTile, NestBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from nfuser.ir.scalars.scalar import LoopIndex, Scalar
-    from nfuser.schedule.nest import LoopAxis, Nest
+    from nfuser.compiler.ir.scalars.scalar import LoopIndex, Scalar
+    from nfuser.compiler.schedule.nest import LoopAxis, Nest
 
 
 def _loops(extents: Sequence[int]) -> list[LoopIndex]:

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nfuser.ir.expr import results
-from nfuser.ir.text import Names, expr_text
-from nfuser.lower.kernel.kernel_ir import CopyPacket, LoadPacket
-from nfuser.lower.kernel.walk import every
-from nfuser.lower.lowering import lower
-from nfuser.schedule.facts.target import CPU, H200
-from nfuser.schedule.heuristics.cuda import Geometry
-from nfuser.schedule.placement.placement import Placement, Route, Where
-from nfuser.schedule.scheduled import Scheduled
-from nfuser.schedule.text import text
+from nfuser.compiler.ir.expr import results
+from nfuser.compiler.ir.text import Names, expr_text
+from nfuser.compiler.lower.kernel.kernel_ir import CopyPacket, LoadPacket
+from nfuser.compiler.lower.kernel.walk import every
+from nfuser.compiler.lower.lowering import lower
+from nfuser.compiler.schedule.facts.target import CPU, H200
+from nfuser.compiler.schedule.heuristics.cuda import Geometry
+from nfuser.compiler.schedule.placement.placement import Placement, Route, Where
+from nfuser.compiler.schedule.scheduled import Scheduled
+from nfuser.compiler.schedule.text import text
 from tests.schedule.run_schedule import Call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.schedule.facts.target import Target
+    from nfuser.compiler.schedule.facts.target import Target
 
 X = np.linspace(-1, 1, 480, dtype=np.float32).reshape(12, 40)
 SHARED: dict[str, Any] = {

@@ -16,17 +16,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nfuser.compiler.schedule.heuristics.cuda import (
+    CudaPointwise,
+    CudaReduction,
+    Geometry,
+)
+from nfuser.compiler.schedule.heuristics.heuristics import ScanHeuristic
+from nfuser.compiler.schedule.nest import Binding, LastTile, NestBuilder
+from nfuser.compiler.schedule.reduction.folding import is_single_pass
 from nfuser.random import of
-from nfuser.schedule.heuristics.cuda import CudaPointwise, CudaReduction, Geometry
-from nfuser.schedule.heuristics.heuristics import ScanHeuristic
-from nfuser.schedule.nest import Binding, LastTile, NestBuilder
-from nfuser.schedule.reduction.folding import is_single_pass
 from tests.schedule.run_schedule import Call
 
 if TYPE_CHECKING:
-    from nfuser.schedule.facts.layout import Groups
-    from nfuser.schedule.nest import LoopAxis, Nest
-    from nfuser.schedule.scheduled import Scheduled
+    from nfuser.compiler.schedule.facts.layout import Groups
+    from nfuser.compiler.schedule.nest import LoopAxis, Nest
+    from nfuser.compiler.schedule.scheduled import Scheduled
 
 
 Draw = Callable[..., Any]

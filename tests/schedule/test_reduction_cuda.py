@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nfuser
-from nfuser.host.call.evaluate import REPORTS
-from nfuser.ir.scalars.scalar_walk import evaluate_all
-from nfuser.lower.lowering import lower
-from nfuser.schedule.heuristics.cuda import CudaReduction
+from nfuser.compiler.ir.scalars.scalar_walk import evaluate_all
+from nfuser.compiler.lower.lowering import lower
+from nfuser.compiler.schedule.heuristics.cuda import CudaReduction
+from nfuser.execution.host.call.evaluate import REPORTS
 from tests.schedule.run_schedule import CUDA, Call
 
 if TYPE_CHECKING:

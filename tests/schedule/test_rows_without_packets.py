@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.schedule.reduction.cuda import choose as reduction_cuda
+from nfuser.compiler.schedule.reduction.cuda import choose as reduction_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Callable

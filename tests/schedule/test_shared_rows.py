@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from nfuser.codegen.printers.cuda import print_cuda
-from nfuser.lower.lowering import lower
-from nfuser.schedule.heuristics.cuda import CudaReduction
-from nfuser.schedule.reduction.cuda import choose as reduction_cuda
+from nfuser.compiler.lower.lowering import lower
+from nfuser.compiler.schedule.heuristics.cuda import CudaReduction
+from nfuser.compiler.schedule.reduction.cuda import choose as reduction_cuda
 from tests.schedule.run_schedule import Call
 from tests.smaller_gpu import use_smaller_gpu
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.schedule.scheduled import Scheduled
+    from nfuser.compiler.schedule.scheduled import Scheduled
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.schedule.pointwise import cuda as pointwise_cuda
+from nfuser.compiler.schedule.pointwise import cuda as pointwise_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import nfuser
+from nfuser.compiler.schedule.facts.target import CPU
+from nfuser.compiler.schedule.heuristics.cpu import CpuReduction
+from nfuser.compiler.schedule.heuristics.cuda import CudaReduction
 from nfuser.config import override
-from nfuser.schedule.facts.target import CPU
-from nfuser.schedule.heuristics.cpu import CpuReduction
-from nfuser.schedule.heuristics.cuda import CudaReduction
 from tests.schedule.run_schedule import Call
 
 if TYPE_CHECKING:

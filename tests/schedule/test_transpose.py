@@ -14,24 +14,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nfuser.ir.scalars.scalar_walk import evaluate_all
-from nfuser.lower.kernel.text import text as kernel_text
-from nfuser.lower.lowering import lower
-from nfuser.schedule.heuristics.cuda import TransposeHeuristic
-from nfuser.schedule.nest import Binding
-from nfuser.schedule.pointwise import transpose
-from nfuser.schedule.pointwise.flat_shape import flat_shape
-from nfuser.schedule.text import text
-from nfuser.segment import Rejection
+from nfuser.compiler.ir.scalars.scalar_walk import evaluate_all
+from nfuser.compiler.lower.kernel.text import text as kernel_text
+from nfuser.compiler.lower.lowering import lower
+from nfuser.compiler.schedule.heuristics.cuda import TransposeHeuristic
+from nfuser.compiler.schedule.nest import Binding
+from nfuser.compiler.schedule.pointwise import transpose
+from nfuser.compiler.schedule.pointwise.flat_shape import flat_shape
+from nfuser.compiler.schedule.text import text
+from nfuser.compiler.segment import Rejection
 from tests.fuzz.arrays import build
 from tests.schedule.run_schedule import Call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.scalars.scalar import Scalar
-    from nfuser.schedule.nest import Nest
-    from nfuser.schedule.scheduled import Scheduled
+    from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.compiler.schedule.nest import Nest
+    from nfuser.compiler.schedule.scheduled import Scheduled
 
 
 def _array(*shape: int, dtype: str = "float32") -> Any:

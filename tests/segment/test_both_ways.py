@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import nfuser
+from nfuser.compiler.rewrite.passes import rewrite
+from nfuser.compiler.schedule.registry import find_scheduler
+from nfuser.compiler.segment import segment
+from nfuser.compiler.segment.both_ways import LEAST, PARTS
 from nfuser.config import override
-from nfuser.rewrite.passes import rewrite
-from nfuser.schedule.registry import find_scheduler
-from nfuser.segment import segment
-from nfuser.segment.both_ways import LEAST, PARTS
 from tests.hand_built import settle, traced
 
 if TYPE_CHECKING:

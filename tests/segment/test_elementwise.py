@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nfuser.rewrite.passes import rewrite
-from nfuser.schedule.registry import find_scheduler
-from nfuser.segment.computed_again import is_free
-from nfuser.segment.elementwise import is_elementwise
+from nfuser.compiler.rewrite.passes import rewrite
+from nfuser.compiler.schedule.registry import find_scheduler
+from nfuser.compiler.segment.computed_again import is_free
+from nfuser.compiler.segment.elementwise import is_elementwise
 from tests.hand_built import settle, traced
 
 if TYPE_CHECKING:

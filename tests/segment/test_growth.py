@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nfuser.schedule.registry import find_scheduler
-from nfuser.segment import segment
-from nfuser.segment.asked_once import asked_once
-from nfuser.segment.segmented import text
+from nfuser.compiler.schedule.registry import find_scheduler
+from nfuser.compiler.segment import segment
+from nfuser.compiler.segment.asked_once import asked_once
+from nfuser.compiler.segment.segmented import text
 from tests.hand_built import settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.ir.expr import Expr
-    from nfuser.ir.fusion import Fusion
-    from nfuser.segment import ShouldMerge
+    from nfuser.compiler.ir.expr import Expr
+    from nfuser.compiler.ir.fusion import Fusion
+    from nfuser.compiler.segment import ShouldMerge
 
 X, Y = np.ones((4, 5), np.float32), np.ones((4, 5), np.float32)
 

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import nfuser.ir.scalars.symbols as scalar_symbols
-from nfuser.concretize import answer, concretize, questions
-from nfuser.ir.identity import structure
-from nfuser.rewrite.passes import rewrite
-from nfuser.schedule.registry import LIBRARY, SCHEDULERS, find_scheduler
-from nfuser.segment import Segmented, segment
-from nfuser.segment.kept import from_numbers, to_numbers
-from nfuser.segment.segmented import text
-from nfuser.trace import call_of, trace_function
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
+from nfuser.compiler.concretize import answer, concretize, questions
+from nfuser.compiler.ir.identity import structure
+from nfuser.compiler.rewrite.passes import rewrite
+from nfuser.compiler.schedule.registry import LIBRARY, SCHEDULERS, find_scheduler
+from nfuser.compiler.segment import Segmented, segment
+from nfuser.compiler.segment.kept import from_numbers, to_numbers
+from nfuser.compiler.segment.segmented import text
+from nfuser.compiler.trace import call_of, trace_function
 
 if TYPE_CHECKING:
-    from nfuser.ir.scalars import scalar
+    from nfuser.compiler.ir.scalars import scalar
 
 NAMES = {s.name: s for s in (*SCHEDULERS, LIBRARY)}
 

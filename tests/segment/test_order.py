@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.segment.order import Order
+from nfuser.compiler.segment.order import Order
 
 Graph = dict[int, set[int]]
 

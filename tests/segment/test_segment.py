@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.ir.expr import Argument, PartialSum, Pointwise, Reduce
-from nfuser.ir.verify import verify_fusion
-from nfuser.rewrite.passes import rewrite
-from nfuser.schedule.registry import find_scheduler
-from nfuser.segment import Rejection, Segmented, segment
-from nfuser.segment.segmented import text
+from nfuser.compiler.ir.expr import Argument, PartialSum, Pointwise, Reduce
+from nfuser.compiler.ir.verify import verify_fusion
+from nfuser.compiler.rewrite.passes import rewrite
+from nfuser.compiler.schedule.registry import find_scheduler
+from nfuser.compiler.segment import Rejection, Segmented, segment
+from nfuser.compiler.segment.segmented import text
 from tests.fusions import CASES
 from tests.hand_built import settle, sizes_of, traced
 from tests.oracle.fusion_meaning import Evaluator
@@ -26,8 +26,8 @@ from tests.oracle.fusion_meaning import Evaluator
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.ir.expr import Expr
-    from nfuser.ir.fusion import Fusion
+    from nfuser.compiler.ir.expr import Expr
+    from nfuser.compiler.ir.fusion import Fusion
 
 X = np.linspace(-2, 3, 24, dtype=np.float32).reshape(4, 6)
 SQUARE = X[:, :4].copy()

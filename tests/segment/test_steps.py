@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import nfuser
-from nfuser.runtime.caches.shared_cache import forget_all
+from nfuser.execution.runtime.caches.shared_cache import forget_all
 
 U = np.random.default_rng(0).random((24, 32))
 

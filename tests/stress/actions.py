@@ -13,7 +13,7 @@ import numpy as np
 
 import nfuser
 from nfuser import config
-from nfuser.runtime.caches.shared_cache import forget_all
+from nfuser.execution.runtime.caches.shared_cache import forget_all
 from tests.stress.forks import forked
 
 if TYPE_CHECKING:

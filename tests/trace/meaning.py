@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.ir.expr import (
+from nfuser.compiler.ir.expr import (
     Argument,
     Constant,
     Expand,
@@ -29,17 +29,17 @@ from nfuser.ir.expr import (
     results,
     sources,
 )
-from nfuser.ir.scalars.scalar_walk import evaluate
-from nfuser.ir.scalars.symbols import scalar_input, size
-from nfuser.trace import call_of, trace_function
-from nfuser.trace.call import tree
-from nfuser.trace.call.call import ScalarLeaf, StaticLeaf
+from nfuser.compiler.ir.scalars.scalar_walk import evaluate
+from nfuser.compiler.ir.scalars.symbols import scalar_input, size
+from nfuser.compiler.trace import call_of, trace_function
+from nfuser.compiler.trace.call import tree
+from nfuser.compiler.trace.call.call import ScalarLeaf, StaticLeaf
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.scalars.scalar import Scalar
-    from nfuser.trace import Trace
+    from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.compiler.trace import Trace
 
 
 def _joined(re: Any, im: Any) -> Any:

@@ -15,8 +15,8 @@ import pytest
 
 import nfuser
 from nfuser import numpy as nnp
+from nfuser.compiler.trace import call_of, current_tracer, trace_function
 from nfuser.errors import ArgumentError
-from nfuser.trace import call_of, current_tracer, trace_function
 from tests.trace.meaning import run
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ import pytest
 
 import nfuser
 from nfuser import numpy as nnp
+from nfuser.compiler.trace import Trace, call_of, trace_function
+from nfuser.compiler.trace.captures.changes import changed_constants
 from nfuser.errors import TraceError
-from nfuser.trace import Trace, call_of, trace_function
-from nfuser.trace.captures.changes import changed_constants
 from tests.trace.meaning import rerun
 
 if TYPE_CHECKING:

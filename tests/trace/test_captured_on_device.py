@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nfuser.trace.call.call import call_of
-from nfuser.trace.captures.windows import memory_of, sharing
-from nfuser.trace.trace_function import trace_function
+from nfuser.compiler.trace.call.call import call_of
+from nfuser.compiler.trace.captures.windows import memory_of, sharing
+from nfuser.compiler.trace.trace_function import trace_function
 
 
 class Silent:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.host.call.library.scatters as scatters
+import nfuser.execution.host.call.library.scatters as scatters
 import nfuser.nn
 import nfuser.numpy as xp
 from nfuser.config import override

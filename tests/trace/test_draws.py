@@ -30,8 +30,8 @@ import numpy as np
 import pytest
 
 import nfuser
+from nfuser.compiler.trace import call_of, trace_function
 from nfuser.errors import TraceError
-from nfuser.trace import call_of, trace_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

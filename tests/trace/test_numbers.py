@@ -16,19 +16,19 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.dtypes import DType, as_dtype
+from nfuser.compiler.dtypes import DType, as_dtype
+from nfuser.compiler.ir.point_op import POINT_OPS
+from nfuser.compiler.ir.scalars.scalar_walk import evaluate
+from nfuser.compiler.ir.scalars.symbols import scalar_input, size
+from nfuser.compiler.trace import Trace, call_of, trace_function
+from nfuser.compiler.trace.standins import host_numbers
 from nfuser.errors import ArgumentError
-from nfuser.ir.point_op import POINT_OPS
-from nfuser.ir.scalars.scalar_walk import evaluate
-from nfuser.ir.scalars.symbols import scalar_input, size
-from nfuser.trace import Trace, call_of, trace_function
-from nfuser.trace.standins import host_numbers
 from tests.trace.meaning import rerun, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.ir.scalars.scalar import Scalar
+    from nfuser.compiler.ir.scalars.scalar import Scalar
 
 X = np.arange(32, dtype=np.float32).reshape(4, 8)
 

@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from nfuser.compiler.trace import Trace, call_of, trace_function
+from nfuser.compiler.trace.watch.observer import Observer
 from nfuser.errors import TraceError
-from nfuser.trace import Trace, call_of, trace_function
-from nfuser.trace.watch.observer import Observer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -387,7 +387,9 @@ def test_verbs_run_unwatched(
     monkeypatch.setattr(Observer, "see", counted)
     trace(function)
     assert 0 < len(seen) < 40
-    assert not any(name.startswith(("nfuser.ops", "nfuser.ir")) for name in seen)
+    assert not any(
+        name.startswith(("nfuser.compiler.ops", "nfuser.compiler.ir")) for name in seen
+    )
 
 
 def test_a_profiler_goes_on_after_a_trace() -> None:

@@ -21,6 +21,8 @@ import pytest
 from numpy import asarray
 
 from nfuser import numpy as nnp
+from nfuser.compiler.trace import call_of, trace_function
+from nfuser.compiler.trace.numpy.names import refusals
 from nfuser.errors import (
     ArgumentError,
     AxisError,
@@ -33,8 +35,6 @@ from nfuser.errors import (
     TraceError,
     UnsupportedError,
 )
-from nfuser.trace import call_of, trace_function
-from nfuser.trace.numpy.names import refusals
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ import pytest
 
 import nfuser
 from nfuser.errors import TraceError
-from nfuser.runtime.caches.shared_cache import forget_all
+from nfuser.execution.runtime.caches.shared_cache import forget_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from nfuser import numpy as nnp
-from nfuser.ir.text import text
-from nfuser.trace import call_of, trace_function
+from nfuser.compiler.ir.text import text
+from nfuser.compiler.trace import call_of, trace_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import nfuser
+from nfuser.compiler.trace import trace_function
 from nfuser.errors import NfuserError
 from nfuser.frontend.call.inputs.arguments import Arguments, Described
-from nfuser.trace import trace_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import nfuser
+from nfuser.compiler.trace.torch.words import table
 from nfuser.errors import NfuserError
-from nfuser.trace.torch.words import table
 
 if TYPE_CHECKING:
     from collections.abc import Callable

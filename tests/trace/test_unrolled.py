@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nfuser.trace import call_of, trace_function
+from nfuser.compiler.trace import call_of, trace_function
 
 
 def decay(u: Any) -> Any:

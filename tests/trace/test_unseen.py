@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser
-from nfuser.trace.watch.observer import Observer
+from nfuser.compiler.trace.watch.observer import Observer
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -34,13 +34,13 @@ from numba.core.target_extension import (
     target_registry,
 )
 
+from nfuser.base.locks import cached_property
 from nfuser.codegen.numba.kernel_library import KernelCodegen
 from nfuser.codegen.numba.llvm.loop_lanes import close_marked_loops
 from nfuser.codegen.numba.patches.assignments import rewritten_where_named
 from nfuser.codegen.numba.patches.call_typing import CallTypes, KernelTyping
 from nfuser.codegen.numba.patches.liveness import followed_once
 from nfuser.codegen.numba.patches.pruning import not_counted
-from nfuser.locks import cached_property
 
 if TYPE_CHECKING:
     from collections.abc import Callable

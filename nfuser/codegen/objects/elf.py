@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import struct
 
+from nfuser.compiler.ir.base import value
 from nfuser.errors import CompileError
-from nfuser.ir.base import value
 
 _SYMBOLS, _RELOCATIONS, NO_BITS = 2, 4, 8  # kinds of sections, as ELF numbers them
 _MADE_BY_LOADERS = frozenset({"_GLOBAL_OFFSET_TABLE_"})

@@ -15,7 +15,7 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-import nfuser.system as system
+import nfuser.base.system as system
 from nfuser.codegen.numba.compiler_lock import COMPILER
 from nfuser.codegen.numba.llvm import half_support
 from nfuser.codegen.objects.elf import read_object

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from nfuser.ir.base import value
+from nfuser.compiler.ir.base import value
 
 
 @value

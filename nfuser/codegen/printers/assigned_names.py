@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from nfuser.ir.scalars import scalar_walk
-from nfuser.ir.scalars.scalar import Datum, Scalar
-from nfuser.lower.kernel.kernel_ir import For, If, Let, Stmt, Value, Var
-from nfuser.lower.kernel.walk import every
+from nfuser.compiler.ir.scalars import scalar_walk
+from nfuser.compiler.ir.scalars.scalar import Datum, Scalar
+from nfuser.compiler.lower.kernel.kernel_ir import For, If, Let, Stmt, Value, Var
+from nfuser.compiler.lower.kernel.walk import every
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from nfuser.codegen.printers.printer import Printer
 from nfuser.codegen.printers.source import Source
-from nfuser.errors import VerifyError
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.scalars.operators import Op
-from nfuser.lower.cpu.vectors.lanes import dear_strides, has_many_functions
-from nfuser.lower.kernel.kernel_ir import (
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.scalars.operators import Op
+from nfuser.compiler.lower.cpu.vectors.lanes import dear_strides, has_many_functions
+from nfuser.compiler.lower.kernel.kernel_ir import (
     Array,
     DrawPacket,
     Element,
@@ -25,11 +24,12 @@ from nfuser.lower.kernel.kernel_ir import (
     StoreLine,
     TakeTicket,
 )
-from nfuser.lower.loops.draws import block_of
+from nfuser.compiler.lower.loops.draws import block_of
+from nfuser.errors import VerifyError
 
 if TYPE_CHECKING:
-    from nfuser.dtypes import DType
-    from nfuser.ir.scalars.scalar import Binary, Scalar
+    from nfuser.compiler.dtypes import DType
+    from nfuser.compiler.ir.scalars.scalar import Binary, Scalar
 
 
 def print_cpu(kernel: Kernel) -> Source:

@@ -7,10 +7,9 @@ from typing import assert_never
 
 from nfuser.codegen.printers.printer import Printer
 from nfuser.codegen.printers.source import Source
-from nfuser.dtypes import DType
-from nfuser.errors import VerifyError
-from nfuser.ir.scalars.operators import Op
-from nfuser.ir.scalars.scalar import (
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.scalars.operators import Op
+from nfuser.compiler.ir.scalars.scalar import (
     Binary,
     Const,
     Datum,
@@ -22,7 +21,7 @@ from nfuser.ir.scalars.scalar import (
     Size,
     Stride,
 )
-from nfuser.lower.kernel.kernel_ir import (
+from nfuser.compiler.lower.kernel.kernel_ir import (
     Array,
     AwaitCopies,
     Barrier,
@@ -43,6 +42,7 @@ from nfuser.lower.kernel.kernel_ir import (
     TakePacket,
     TakeTicket,
 )
+from nfuser.errors import VerifyError
 
 _NAMES = {
     DType.BOOL: "boolean",

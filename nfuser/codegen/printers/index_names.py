@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.scalars import scalar_walk
-from nfuser.ir.scalars.operators import Op
-from nfuser.ir.scalars.scalar import Binary, LoopIndex, Scalar, Select
-from nfuser.ir.walk import toposort
-from nfuser.lower.kernel.kernel_ir import (
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.scalars import scalar_walk
+from nfuser.compiler.ir.scalars.operators import Op
+from nfuser.compiler.ir.scalars.scalar import Binary, LoopIndex, Scalar, Select
+from nfuser.compiler.ir.walk import toposort
+from nfuser.compiler.lower.kernel.kernel_ir import (
     Fetch,
     FindFirst,
     FindLine,
@@ -28,8 +28,8 @@ from nfuser.lower.kernel.kernel_ir import (
     TakeTicket,
     Var,
 )
-from nfuser.lower.kernel.parameters import computed_from, is_host
-from nfuser.lower.kernel.walk import every
+from nfuser.compiler.lower.kernel.parameters import computed_from, is_host
+from nfuser.compiler.lower.kernel.walk import every
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable

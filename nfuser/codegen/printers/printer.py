@@ -19,14 +19,13 @@ from nfuser.codegen.printers.index_names import (
     shared_parts,
     worth_naming,
 )
-from nfuser.config import VERSION
-from nfuser.ir.point_op import POINT_OPS
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.scalars import scalar_walk
-from nfuser.ir.scalars.operators import Op
-from nfuser.ir.scalars.scalar import Binary, Datum, LoopIndex, Scalar
-from nfuser.ir.text import Names
-from nfuser.lower.kernel.kernel_ir import (
+from nfuser.compiler.ir.point_op import POINT_OPS
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.scalars import scalar_walk
+from nfuser.compiler.ir.scalars.operators import Op
+from nfuser.compiler.ir.scalars.scalar import Binary, Datum, LoopIndex, Scalar
+from nfuser.compiler.ir.text import Names
+from nfuser.compiler.lower.kernel.kernel_ir import (
     Array,
     Buffer,
     Call,
@@ -47,11 +46,12 @@ from nfuser.lower.kernel.kernel_ir import (
     Value,
     Var,
 )
-from nfuser.lower.kernel.parameters import is_host
-from nfuser.schedule.text import text as schedule_text
+from nfuser.compiler.lower.kernel.parameters import is_host
+from nfuser.compiler.schedule.text import text as schedule_text
+from nfuser.config import VERSION
 
 if TYPE_CHECKING:
-    from nfuser.dtypes import DType
+    from nfuser.compiler.dtypes import DType
 
 _INFIX = {name: op.infix for name, op in POINT_OPS.items() if op.infix}
 _ARITHMETIC = {"add", "subtract", "multiply"}

@@ -7,17 +7,17 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from nfuser.ir.base import node
-from nfuser.ir.expr import Pointwise
-from nfuser.locks import cached_property
+from nfuser.base.locks import cached_property
+from nfuser.compiler.ir.base import node
+from nfuser.compiler.ir.expr import Pointwise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.dtypes import DType
-    from nfuser.ir.scalars.scalar import Scalar
-    from nfuser.lower.kernel.kernel_ir import Kernel, LaunchShape
-    from nfuser.schedule.facts.target import Target
+    from nfuser.compiler.dtypes import DType
+    from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.compiler.lower.kernel.kernel_ir import Kernel, LaunchShape
+    from nfuser.compiler.schedule.facts.target import Target
 
 
 @node

@@ -12,18 +12,18 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from nfuser.errors import TraceError
-from nfuser.trace.captures.randomness.stream import Stream
-from nfuser.trace.captures.randomness.torch_seeds import (
+from nfuser.compiler.trace.captures.randomness.stream import Stream
+from nfuser.compiler.trace.captures.randomness.torch_seeds import (
     is_of_torch,
     key_of_torch,
     tensor_of_torch,
 )
+from nfuser.errors import TraceError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from nfuser.trace.captures.randomness.streams import DrawnStream
+    from nfuser.compiler.trace.captures.randomness.streams import DrawnStream
 
 DrawCalls: TypeAlias = "tuple[int, tuple[Any, ...]]"
 """How often a call drew from a stream, and what it was given: a key, the first call."""

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from nfuser.trace import source_line
+    from nfuser.compiler.trace import source_line
 else:
-    source_line = FirstUse("nfuser.trace.source_line")
+    source_line = FirstUse("nfuser.compiler.trace.source_line")
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -9,10 +9,18 @@
 
 from __future__ import annotations
 
-from nfuser.concretize import DEFAULT_RESIZE, check_policy
-from nfuser.debug.progress import watching
-from nfuser.device.describe.descriptor import describe
+from nfuser.base.debug.progress import watching
+from nfuser.compiler.concretize import DEFAULT_RESIZE, check_policy
+from nfuser.compiler.ir.scalars.open_integer import Asked
+from nfuser.compiler.ir.scalars.symbols import scalar_input
+from nfuser.compiler.trace import current_tracer
+from nfuser.compiler.trace.call import tree as trees
+from nfuser.compiler.trace.torch.unfused import call_unfused
 from nfuser.errors import ChunkedError
+from nfuser.execution.device.describe.descriptor import describe
+from nfuser.execution.runtime.call import is_integer
+from nfuser.execution.runtime.place import check_backend, common_place, find_place
+from nfuser.execution.runtime.planning.plan import symbol_values
 from nfuser.frontend.call.inputs.argument_names import unknown_keyword
 from nfuser.frontend.call.inputs.arguments import Arguments, Described
 from nfuser.frontend.call.inputs.scalar_checks import check_scalars
@@ -29,14 +37,6 @@ from nfuser.frontend.explain.dump_call import dump_call
 from nfuser.frontend.explain.kernels import KernelView
 from nfuser.frontend.fuse.stages import CompiledForm, Lowered
 from nfuser.frontend.fuse.variants import Variants, check_dialect
-from nfuser.ir.scalars.open_integer import Asked
-from nfuser.ir.scalars.symbols import scalar_input
-from nfuser.runtime.call import is_integer
-from nfuser.runtime.place import check_backend, common_place, find_place
-from nfuser.runtime.planning.plan import symbol_values
-from nfuser.trace import current_tracer
-from nfuser.trace.call import tree as trees
-from nfuser.trace.torch.unfused import call_unfused
 
 __all__ = [
     "DEFAULT_RESIZE",

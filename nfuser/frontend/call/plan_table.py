@@ -7,13 +7,13 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 import nfuser.config as config
+from nfuser.execution.runtime.tables.eviction import Gone
 from nfuser.frontend.fuse.variants import MOST_VARIANTS, drop_dead
-from nfuser.runtime.tables.eviction import Gone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nfuser.device.native.state import Record
+    from nfuser.execution.device.native.state import Record
     from nfuser.frontend.call.inputs.arguments import Arguments
     from nfuser.frontend.call.ready import Ready
 

@@ -6,36 +6,36 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from nfuser.device.describe.descriptor import (
+from nfuser.compiler.ir.base import node
+from nfuser.compiler.ir.scalars import scalar_walk
+from nfuser.compiler.ir.scalars.scalar import ScalarInput
+from nfuser.compiler.trace.call import tree as trees
+from nfuser.errors import BackendError
+from nfuser.execution.device.describe.descriptor import (
     address_and_key,
     describe,
     library_of,
     pointer_reader,
 )
-from nfuser.errors import BackendError
+from nfuser.execution.runtime.call import symbols_of
 from nfuser.frontend.call.draws import take_draws
 from nfuser.frontend.call.inputs.arguments import host_number, same_number
 from nfuser.frontend.call.inputs.changes import change_all, check_passed_once
 from nfuser.frontend.call.inputs.scalar_checks import check_scalars
 from nfuser.frontend.call.inputs.writes import check_writes, told_of_writes
 from nfuser.frontend.call.results import Results
-from nfuser.ir.base import node
-from nfuser.ir.scalars import scalar_walk
-from nfuser.ir.scalars.scalar import ScalarInput
-from nfuser.runtime.call import symbols_of
-from nfuser.trace.call import tree as trees
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from nfuser.compiler.ir.scalars.open_integer import Asked
+    from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.compiler.trace.standins.arithmetic_guards import OutcomeGuard
+    from nfuser.execution.host.call.program import Slot
+    from nfuser.execution.runtime.place import Place
+    from nfuser.execution.runtime.planning.plan import Plan
     from nfuser.frontend.call.inputs.arguments import Arguments, Described
     from nfuser.frontend.fuse.variants import Variant
-    from nfuser.host.call.program import Slot
-    from nfuser.ir.scalars.open_integer import Asked
-    from nfuser.ir.scalars.scalar import Scalar
-    from nfuser.runtime.place import Place
-    from nfuser.runtime.planning.plan import Plan
-    from nfuser.trace.standins.arithmetic_guards import OutcomeGuard
 
 
 NOTHING: Mapping[int, Any] = MappingProxyType({})
@@ -212,7 +212,7 @@ def _slots(scalars: Iterable[Scalar]) -> list[int]:
 
 def _refuse_recorded_draws() -> None:
     """Refuse to draw while a graph is recorded, whose replays would draw the same."""
-    from nfuser.device.cuda.graphs import is_recording  # noqa: PLC0415 (few draw there)
+    from nfuser.execution.device.cuda.graphs import is_recording  # noqa: PLC0415 (few draw there)
 
     if is_recording():
         message = (

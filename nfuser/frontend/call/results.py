@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nfuser.device.allocate import finish
-from nfuser.trace.call.passed import found_at
+from nfuser.compiler.trace.call.passed import found_at
+from nfuser.execution.device.allocate import finish
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nfuser.device.describe.libraries import Library
-    from nfuser.trace.call.call import OutputLeaf
+    from nfuser.compiler.trace.call.call import OutputLeaf
+    from nfuser.execution.device.describe.libraries import Library
 
 
 class Results:

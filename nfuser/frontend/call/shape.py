@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nfuser.ir.base import value
+from nfuser.compiler.ir.base import value
 
 if TYPE_CHECKING:
     import inspect

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.device.cuda.streams import guard
-from nfuser.device.describe.descriptor import Library
+from nfuser.compiler.ir.scalars.scalar import Const
 from nfuser.errors import ArgumentError, MutationError, ShapeError, UnsupportedError
+from nfuser.execution.device.cuda.streams import guard
+from nfuser.execution.device.describe.descriptor import Library
 from nfuser.frontend.definition.inputs import TensorInput
 from nfuser.frontend.definition.types import Tensor, data_type
-from nfuser.ir.scalars.scalar import Const
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from nfuser.device.describe.descriptor import Descriptor
+    from nfuser.compiler.ir.tensor import TensorView
+    from nfuser.execution.device.describe.descriptor import Descriptor
+    from nfuser.execution.runtime.planning.plan import Plan
     from nfuser.frontend.definition.draft import Draft
-    from nfuser.ir.tensor import TensorView
-    from nfuser.runtime.planning.plan import Plan
 
 
 def _into_torch(array: Any, made: Any) -> None:

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import nfuser.ir.scalars.symbols as scalar_symbols
-from nfuser.dtypes import DType
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.expr import Argument
+from nfuser.compiler.ir.tensor import tensor
 from nfuser.errors import DTypeError, ShapeError, UnsupportedError
 from nfuser.frontend.definition.alias import aliased_slot
 from nfuser.frontend.definition.execution.hosted import PassedNumber
 from nfuser.frontend.definition.inputs import NumberInput, TensorInput, constant_of
 from nfuser.frontend.definition.operations.stored import format_of
 from nfuser.frontend.definition.types import DataType, required_dtype
-from nfuser.ir.expr import Argument
-from nfuser.ir.tensor import tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

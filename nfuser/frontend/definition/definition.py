@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import nfuser.config as config
-from nfuser.concretize import DEFAULT_RESIZE, check_policy
-from nfuser.device.describe.descriptor import describe
+from nfuser.compiler.concretize import DEFAULT_RESIZE, check_policy
+from nfuser.compiler.ir.text import text
 from nfuser.errors import ArgumentError, ShapeError
+from nfuser.execution.device.describe.descriptor import describe
+from nfuser.execution.runtime.place import check_backend
 from nfuser.frontend.definition.define import DEFINE
 from nfuser.frontend.definition.draft import Draft
 from nfuser.frontend.definition.execution.calls import DEFINITIONS, Calls
@@ -33,15 +35,13 @@ from nfuser.frontend.definition.types import (
     required_dtype,
     stored_type,
 )
-from nfuser.ir.text import text
-from nfuser.runtime.place import check_backend
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from nfuser.concretize import ResizePolicy
-    from nfuser.segment import ShouldMerge
+    from nfuser.compiler.concretize import ResizePolicy
+    from nfuser.compiler.segment import ShouldMerge
 
 _CALLS = {**{f"ops.{name}": verb for name, verb in TABLE.items()}, **DEFINE}
 

@@ -13,9 +13,15 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 import numpy as np
 
-import nfuser.ir.scalars.symbols as scalar_symbols
-import nfuser.ops as ops
-from nfuser.dtypes import DType
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
+import nfuser.compiler.ops as ops
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.base import value
+from nfuser.compiler.ir.expr import FOLDING, Argument, Pointwise, results
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.scalars.scalar import is_natural
+from nfuser.compiler.ir.tensor import SourceLine, TensorView
+from nfuser.compiler.trace.source_line import current_line
 from nfuser.errors import ArgumentError, DTypeError, NfuserError, ShapeError
 from nfuser.frontend.definition.execution.hosted import Host, is_fixed, worked_out
 from nfuser.frontend.definition.execution.trie import handed, record_key
@@ -28,23 +34,17 @@ from nfuser.frontend.definition.types import (
     Tensor,
     data_type,
 )
-from nfuser.ir.base import value
-from nfuser.ir.expr import FOLDING, Argument, Pointwise, results
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.scalars.scalar import is_natural
-from nfuser.ir.tensor import SourceLine, TensorView
-from nfuser.trace.source_line import current_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
 
+    from nfuser.compiler.ir.expr import Expr
+    from nfuser.compiler.ir.fusion import Fusion
     from nfuser.frontend.definition.execution.hosted import Number
     from nfuser.frontend.definition.execution.trie import TrieNode
     from nfuser.frontend.definition.inputs import Input
     from nfuser.frontend.definition.operations.stored import Float8
-    from nfuser.ir.expr import Expr
-    from nfuser.ir.fusion import Fusion
 
 INTEGERS: tuple[type, ...] = get_args(sc.Scalar)
 _NUMBERS = (bool, int, float, complex, np.generic)

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from nfuser.device.describe.descriptor import describe
-from nfuser.dtypes import DType, check_fits
+from nfuser.compiler.dtypes import DType, check_fits
+from nfuser.compiler.ir.base import value
 from nfuser.errors import ArgumentError, DTypeError, RangeError, ShapeError
+from nfuser.execution.device.describe.descriptor import describe
 from nfuser.frontend.definition.execution.hosted import worked_out
 from nfuser.frontend.definition.operations.stored import Float8, bytes_of, format_of
 from nfuser.frontend.definition.types import data_type
-from nfuser.ir.base import value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nfuser.device.describe.descriptor import Descriptor
+    from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.execution.device.describe.descriptor import Descriptor
     from nfuser.frontend.definition.execution.hosted import Number
-    from nfuser.ir.scalars.scalar import Scalar
 
 Contiguity: TypeAlias = "tuple[bool | None, ...]"
 _KINDS: dict[str, tuple[type, int]] = {

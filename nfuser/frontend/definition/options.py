@@ -9,7 +9,7 @@ from nfuser.errors import DeviceError, OptionError
 from nfuser.frontend.definition.refused import OPTIONS
 
 if TYPE_CHECKING:
-    from nfuser.device.describe.descriptor import Device
+    from nfuser.execution.device.describe.descriptor import Device
 
 
 def check_options(*names: str) -> None:
@@ -26,7 +26,7 @@ def check_options(*names: str) -> None:
 def check_device(asked: object, found: Device) -> None:
     """Refuse arrays that are not on the device that was asked for.
 
-    >>> from nfuser.device.describe.descriptor import CPU
+    >>> from nfuser.execution.device.describe.descriptor import CPU
     >>> check_device("cpu", CPU)
     """
     name = f"cuda:{asked}" if type(asked) is int else str(asked)

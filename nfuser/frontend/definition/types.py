@@ -6,19 +6,19 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
-from nfuser.dtypes import DType, as_dtype
+from nfuser.compiler.dtypes import DType, as_dtype
+from nfuser.compiler.ir.base import node
+from nfuser.compiler.ir.scalars.scalar import Const, const
 from nfuser.errors import DTypeError
 from nfuser.frontend.definition.operations.stored import E4M3, E5M2, Float8, format_of
 from nfuser.frontend.definition.operators import HandleOperators
 from nfuser.frontend.definition.refused import TENSOR, missing
-from nfuser.ir.base import node
-from nfuser.ir.scalars.scalar import Const, const
 
 if TYPE_CHECKING:
+    from nfuser.compiler.ir.scalars.scalar import Scalar as IntegerExpression
+    from nfuser.compiler.ir.tensor import SourceLine, TensorView
+    from nfuser.compiler.ops.builder import Number
     from nfuser.frontend.definition.operators import Owner
-    from nfuser.ir.scalars.scalar import Scalar as IntegerExpression
-    from nfuser.ir.tensor import SourceLine, TensorView
-    from nfuser.ops.builder import Number
 
 
 class DataType(Enum):

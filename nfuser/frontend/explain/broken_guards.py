@@ -5,20 +5,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nfuser.compiler.ir.scalars import scalar_walk
+from nfuser.compiler.ir.scalars.operators import Op
+from nfuser.compiler.ir.scalars.scalar import Binary, ScalarInput, Size
+from nfuser.compiler.trace.captures.changes import changes
+from nfuser.execution.runtime.call import symbols_of
 from nfuser.frontend.call.inputs.arguments import same_number
-from nfuser.ir.scalars import scalar_walk
-from nfuser.ir.scalars.operators import Op
-from nfuser.ir.scalars.scalar import Binary, ScalarInput, Size
-from nfuser.runtime.call import symbols_of
-from nfuser.trace.captures.changes import changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.compiler.ir.tensor import SourceLine
+    from nfuser.compiler.trace import Trace
     from nfuser.frontend.call.inputs.arguments import Described
-    from nfuser.ir.scalars.scalar import Scalar
-    from nfuser.ir.tensor import SourceLine
-    from nfuser.trace import Trace
 
 
 def broken_guards(

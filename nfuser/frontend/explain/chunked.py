@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir.base import value
+from nfuser.compiler.ir.base import value
 
 if TYPE_CHECKING:
-    from nfuser.chunks.steps import Step
+    from nfuser.execution.chunks.steps import Step
 
 
 @value

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nfuser.debug.dump import dump_lazily
+from nfuser.base.debug.dump import dump_lazily
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,17 +7,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import nfuser.frontend.explain.traffic as traffic
-from nfuser.domains.unset import is_unset
-from nfuser.frontend.explain.explanation import (
-    ExplainedCut,
-    Explanation,
-    Operation,
-    Piece,
-    Reason,
-)
-from nfuser.host.call.library.library_calls import caller
-from nfuser.ir.base import value
-from nfuser.ir.expr import (
+from nfuser.compiler.domains.unset import is_unset
+from nfuser.compiler.ir.base import value
+from nfuser.compiler.ir.expr import (
     VIEWS,
     Argument,
     Constant,
@@ -26,26 +18,37 @@ from nfuser.ir.expr import (
     results,
     sources,
 )
-from nfuser.ir.fusion import Fusion
-from nfuser.ir.text import Names, expr_text
-from nfuser.ops.folds.draws import METHODS
-from nfuser.rewrite.dead_code import drop_dead_code
-from nfuser.rewrite.known_choices import take_known_choices
-from nfuser.runtime.tables.counters import Counters
-from nfuser.schedule.placement.placement import described
-from nfuser.schedule.scheduled import Joined, Serial
+from nfuser.compiler.ir.fusion import Fusion
+from nfuser.compiler.ir.text import Names, expr_text
+from nfuser.compiler.ops.folds.draws import METHODS
+from nfuser.compiler.rewrite.dead_code import drop_dead_code
+from nfuser.compiler.rewrite.known_choices import take_known_choices
+from nfuser.compiler.schedule.placement.placement import described
+from nfuser.compiler.schedule.scheduled import Joined, Serial
+from nfuser.execution.host.call.library.library_calls import caller
+from nfuser.execution.runtime.tables.counters import Counters
+from nfuser.frontend.explain.explanation import (
+    ExplainedCut,
+    Explanation,
+    Operation,
+    Piece,
+    Reason,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from nfuser.device.describe.descriptor import Descriptor
-    from nfuser.ir.expr import Expr
-    from nfuser.ir.tensor import TensorView
-    from nfuser.runtime.caches.executor_cache import FusionExecutorCache, Outline
-    from nfuser.runtime.place import Place
-    from nfuser.schedule.scheduled import Schedule
-    from nfuser.segment import Rejection
-    from nfuser.segment.segmented import Cut as SegmentCut
+    from nfuser.compiler.ir.expr import Expr
+    from nfuser.compiler.ir.tensor import TensorView
+    from nfuser.compiler.schedule.scheduled import Schedule
+    from nfuser.compiler.segment import Rejection
+    from nfuser.compiler.segment.segmented import Cut as SegmentCut
+    from nfuser.execution.device.describe.descriptor import Descriptor
+    from nfuser.execution.runtime.caches.executor_cache import (
+        FusionExecutorCache,
+        Outline,
+    )
+    from nfuser.execution.runtime.place import Place
 
 
 @value

@@ -7,13 +7,13 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nfuser.compiler.ir.base import value
 from nfuser.frontend.explain.traffic import NOTHING, Traffic
-from nfuser.ir.base import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nfuser.ir.tensor import SourceLine
+    from nfuser.compiler.ir.tensor import SourceLine
 
 
 @value

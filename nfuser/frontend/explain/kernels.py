@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nfuser.codegen.printers.source import Source
-    from nfuser.host.call.program import LaunchKernel
+    from nfuser.execution.host.call.program import LaunchKernel
 
 
 class KernelView:

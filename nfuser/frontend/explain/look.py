@@ -12,12 +12,12 @@ from nfuser.frontend.native.why_not import why_not_native
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nfuser.device.describe.descriptor import Descriptor
+    from nfuser.execution.device.describe.descriptor import Descriptor
+    from nfuser.execution.runtime.place import Place
+    from nfuser.execution.runtime.tables.counters import Counters
     from nfuser.frontend.call.inputs.arguments import Described
     from nfuser.frontend.explain.explain import Seen
     from nfuser.frontend.fuse.variants import Variant
-    from nfuser.runtime.place import Place
-    from nfuser.runtime.tables.counters import Counters
 
 
 def look(

@@ -7,14 +7,14 @@ import reprlib
 import weakref
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from nfuser.device.describe.libraries import Library
-from nfuser.dtypes import as_dtype
+from nfuser.compiler.dtypes import as_dtype
+from nfuser.execution.device.describe.libraries import Library
 from nfuser.frontend.call.inputs.argument_names import named_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from nfuser.trace.call.tree import Tree
+    from nfuser.compiler.trace.call.tree import Tree
 
     _Kind: TypeAlias = "object | None"
     _Parts = Mapping[str, tuple[Tree, _Kind]]

@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, TypeGuard
 
-from nfuser.ir.base import node, value
-from nfuser.ir.expr import (
+from nfuser.compiler.ir.base import node, value
+from nfuser.compiler.ir.expr import (
     FOLDING,
     VIEWS,
     Argument,
@@ -20,13 +20,13 @@ from nfuser.ir.expr import (
     results,
     sources,
 )
-from nfuser.ir.point_op import CAST, COPY
+from nfuser.compiler.ir.point_op import CAST, COPY
 
 if TYPE_CHECKING:
-    from nfuser.ir.expr import Expr
-    from nfuser.ir.fusion import Fusion
-    from nfuser.ir.tensor import TensorView
-    from nfuser.schedule.facts.facts import Facts
+    from nfuser.compiler.ir.expr import Expr
+    from nfuser.compiler.ir.fusion import Fusion
+    from nfuser.compiler.ir.tensor import TensorView
+    from nfuser.compiler.schedule.facts.facts import Facts
 
 
 @value

@@ -10,22 +10,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import nfuser.config as config
-from nfuser.device.apart import check_apart
-from nfuser.device.describe.descriptor import describe, library_of
-from nfuser.device.native.layout import MOST_ARGUMENTS
+from nfuser.compiler.trace.call import tree as trees
 from nfuser.errors import ArgumentError, DTypeError, MutationError, ShapeError
+from nfuser.execution.device.apart import check_apart
+from nfuser.execution.device.describe.descriptor import describe, library_of
+from nfuser.execution.device.native.layout import MOST_ARGUMENTS
+from nfuser.execution.host.call.native_call import NativeCall
 from nfuser.frontend.call.inputs.arguments import Arguments
 from nfuser.frontend.call.recording import any_asks
 from nfuser.frontend.call.shape import by_position
 from nfuser.frontend.fuse.dynamo import graph_break
 from nfuser.frontend.native.calls import make_record
-from nfuser.host.call.native_call import NativeCall
-from nfuser.trace.call import tree as trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from nfuser.device.describe.descriptor import Descriptor
+    from nfuser.execution.device.describe.descriptor import Descriptor
     from nfuser.frontend.call.ready import Ready
 
 R = TypeVar("R")

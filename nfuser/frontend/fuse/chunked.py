@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.chunks.dask.graph import da
-from nfuser.chunks.dask.unknown import Unknown
-from nfuser.chunks.program import Program
-from nfuser.device.describe.descriptor import Library, library_of
-from nfuser.errors import ArgumentError, MutationError, UnsupportedError
-from nfuser.frontend.call.inputs.arguments import Arguments, is_chunked
-from nfuser.frontend.explain.chunked import ChunkedExplanation
-from nfuser.ir.base import node
-from nfuser.ir.expr import (
+from nfuser.compiler.ir.base import node
+from nfuser.compiler.ir.expr import (
     Argument,
     Constant,
     Expand,
@@ -28,16 +21,23 @@ from nfuser.ir.expr import (
     Permute,
     Pointwise,
 )
-from nfuser.rewrite.types.compute_types import widen_halves
-from nfuser.runtime.call import symbols_of
-from nfuser.trace.call import tree as trees
-from nfuser.trace.captures.randomness.stream import Stream
+from nfuser.compiler.rewrite.types.compute_types import widen_halves
+from nfuser.compiler.trace.call import tree as trees
+from nfuser.compiler.trace.captures.randomness.stream import Stream
+from nfuser.errors import ArgumentError, MutationError, UnsupportedError
+from nfuser.execution.chunks.dask.graph import da
+from nfuser.execution.chunks.dask.unknown import Unknown
+from nfuser.execution.chunks.program import Program
+from nfuser.execution.device.describe.descriptor import Library, library_of
+from nfuser.execution.runtime.call import symbols_of
+from nfuser.frontend.call.inputs.arguments import Arguments, is_chunked
+from nfuser.frontend.explain.chunked import ChunkedExplanation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from nfuser.chunks import Rechunk
-    from nfuser.trace import Trace
+    from nfuser.compiler.trace import Trace
+    from nfuser.execution.chunks import Rechunk
 
 
 _NUMPYS = (

@@ -14,10 +14,10 @@ from nfuser.frontend.fuse.fused import Fused
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.chunks import Rechunk
-    from nfuser.concretize import ResizePolicy
+    from nfuser.compiler.concretize import ResizePolicy
+    from nfuser.compiler.segment import ShouldMerge
+    from nfuser.execution.chunks import Rechunk
     from nfuser.frontend.call import parts
-    from nfuser.segment import ShouldMerge
 else:
     parts = FirstUse("nfuser.frontend.call.parts")
 

@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any, overload
 import nfuser.config as config
 import nfuser.frontend.fuse.dynamo as dynamo
 from nfuser.errors import ArgumentError
+from nfuser.execution.runtime.tables.counters import Counters
 from nfuser.frontend.call.first_use import FirstUse
 from nfuser.frontend.call.line import telling, told
 from nfuser.frontend.fuse.pickling import envoy_of, reduced
 from nfuser.frontend.fuse.readying import P, R, Readying
-from nfuser.runtime.tables.counters import Counters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from nfuser.chunks import Rechunk
-    from nfuser.concretize import ResizePolicy
+    from nfuser.compiler.concretize import ResizePolicy
+    from nfuser.compiler.segment import ShouldMerge
+    from nfuser.execution.chunks import Rechunk
     from nfuser.frontend.call import parts
     from nfuser.frontend.call.inputs.arguments import Arguments
     from nfuser.frontend.call.plan_table import Entry
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from nfuser.frontend.fuse.graph import GraphedCall
     from nfuser.frontend.fuse.stages import Lowered
     from nfuser.frontend.report.report import Report
-    from nfuser.segment import ShouldMerge
 else:
     parts = FirstUse("nfuser.frontend.call.parts")
 

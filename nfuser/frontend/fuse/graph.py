@@ -6,10 +6,10 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from nfuser.device.cuda.graphs import CudaGraph, recording_library
-from nfuser.device.describe.libraries import library_of
+from nfuser.compiler.trace.call import tree as trees
 from nfuser.errors import ArgumentError
-from nfuser.trace.call import tree as trees
+from nfuser.execution.device.cuda.graphs import CudaGraph, recording_library
+from nfuser.execution.device.describe.libraries import library_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nfuser.frontend.call.line import telling
 
 if TYPE_CHECKING:
-    from nfuser.partition import Saved
+    from nfuser.compiler.transforms.partition import Saved
 
 
 def asked_with_arguments(name: str) -> str:

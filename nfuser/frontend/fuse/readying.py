@@ -7,29 +7,29 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
+from nfuser.base.locks import ForkSafeLock, cached_property
 from nfuser.errors import ArgumentError
+from nfuser.execution.runtime.tables.counters import CacheInfo, Counters
 from nfuser.frontend.call.first_use import FirstUse
 from nfuser.frontend.fuse.keeping import Keeping, asked_with_arguments
 from nfuser.frontend.native.serving import Serving
-from nfuser.locks import ForkSafeLock, cached_property
-from nfuser.runtime.tables.counters import CacheInfo, Counters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from nfuser.chunks import Rechunk
-    from nfuser.concretize import ResizePolicy
-    from nfuser.device.describe.descriptor import Descriptor
+    from nfuser.compiler.concretize import ResizePolicy
+    from nfuser.compiler.segment import ShouldMerge
+    from nfuser.compiler.trace import Trace
+    from nfuser.execution.chunks import Rechunk
+    from nfuser.execution.device.describe.descriptor import Descriptor
+    from nfuser.execution.runtime.place import Place
+    from nfuser.execution.runtime.planning.plan import Plan
     from nfuser.frontend.call import parts
     from nfuser.frontend.call.inputs.arguments import Arguments, Described
     from nfuser.frontend.call.plan_table import PlanTable
     from nfuser.frontend.call.ready import Ready
     from nfuser.frontend.explain.explain import Seen
     from nfuser.frontend.fuse.variants import Variant, Variants
-    from nfuser.runtime.place import Place
-    from nfuser.runtime.planning.plan import Plan
-    from nfuser.segment import ShouldMerge
-    from nfuser.trace import Trace
 else:
     parts = FirstUse("nfuser.frontend.call.parts")
 

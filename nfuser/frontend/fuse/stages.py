@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
-from nfuser.device.describe.libraries import library_of
+from nfuser.compiler.trace.call import tree as trees
 from nfuser.errors import ArgumentError
+from nfuser.execution.device.describe.libraries import library_of
 from nfuser.frontend.fuse.dynamo import graph_break
-from nfuser.trace.call import tree as trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -13,28 +13,28 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 import nfuser.config as config
+from nfuser.base.debug import timing
 from nfuser.codegen.numba.compiler_lock import imported
-from nfuser.debug import timing
-from nfuser.device.move import moved
+from nfuser.compiler.ir.base import node
+from nfuser.compiler.ir.scalars import scalar_walk
+from nfuser.compiler.trace import Trace, trace_function
+from nfuser.compiler.trace.captures.changes import changed_constants
 from nfuser.errors import ArgumentError, TraceError
+from nfuser.execution.device.move import moved
+from nfuser.execution.runtime.call import symbols_of
+from nfuser.execution.runtime.tables.eviction import Gone
 from nfuser.frontend.call.inputs.arguments import same_number
 from nfuser.frontend.call.inputs.changes import unchanged_by_tracing
-from nfuser.ir.base import node
-from nfuser.ir.scalars import scalar_walk
-from nfuser.runtime.call import symbols_of
-from nfuser.runtime.tables.eviction import Gone
-from nfuser.trace import Trace, trace_function
-from nfuser.trace.captures.changes import changed_constants
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping
 
-    from nfuser.concretize import ResizePolicy
+    from nfuser.compiler.concretize import ResizePolicy
+    from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.compiler.segment import ShouldMerge
+    from nfuser.execution.runtime.caches.executor_cache import FusionExecutorCache
+    from nfuser.execution.runtime.tables.counters import Counters
     from nfuser.frontend.call.inputs.arguments import Arguments, Described
-    from nfuser.ir.scalars.scalar import Scalar
-    from nfuser.runtime.caches.executor_cache import FusionExecutorCache
-    from nfuser.runtime.tables.counters import Counters
-    from nfuser.segment import ShouldMerge
 
     _Object = weakref.ref[object]
     _Key = tuple[object, ...]
@@ -73,8 +73,8 @@ def _shared_cache() -> Callable[..., FusionExecutorCache]:
     Forks wait for the lock, as a module must not be half imported. Traces do not: it is
     held while anything is compiled.
     """
-    imported("nfuser.runtime.caches.shared_cache")
-    from nfuser.runtime.caches.shared_cache import shared_cache  # noqa: PLC0415
+    imported("nfuser.execution.runtime.caches.shared_cache")
+    from nfuser.execution.runtime.caches.shared_cache import shared_cache  # noqa: PLC0415
 
     return shared_cache
 

@@ -8,7 +8,7 @@ import time
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from nfuser.runtime.compile.ahead import compile_ahead, missing_kernels
+from nfuser.execution.runtime.compile.ahead import compile_ahead, missing_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nfuser.compiler.trace.captures.randomness.clocks import is_of_numpy
 from nfuser.errors import ArgumentError, MutationError
 from nfuser.frontend.call.inputs.arguments import Arguments
 from nfuser.frontend.call.recording import unrecorded
-from nfuser.trace.captures.randomness.clocks import is_of_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

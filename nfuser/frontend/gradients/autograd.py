@@ -20,6 +20,8 @@ import sys
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from nfuser.compiler.trace.call import tree as trees
+from nfuser.compiler.trace.transforms.derivatives import Run
 from nfuser.errors import TraceError
 from nfuser.frontend.call.draws import DrawCalls, drawing_again, noting_draws
 from nfuser.frontend.call.inputs.argument_names import leaf_names
@@ -33,15 +35,13 @@ from nfuser.frontend.gradients.keeping import (
     standin,
 )
 from nfuser.frontend.gradients.transform import remembered, way_back_like
-from nfuser.trace.call import tree as trees
-from nfuser.trace.transforms.derivatives import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from nfuser.compiler.trace.call.tree import Tree
     from nfuser.frontend.call.ready import Ready
     from nfuser.frontend.fuse.fused import Fused
-    from nfuser.trace.call.tree import Tree
 
 
 def call_recorded(

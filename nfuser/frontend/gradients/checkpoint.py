@@ -10,12 +10,12 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-import nfuser.trace.call.tree as tree
+import nfuser.compiler.trace.call.tree as tree
+from nfuser.compiler.trace import current_tracer
+from nfuser.compiler.trace.standins.standin import Standin
+from nfuser.compiler.transforms.partition import Policy, told
 from nfuser.errors import ArgumentError
 from nfuser.frontend.gradients.transform import check_function
-from nfuser.partition import Policy, told
-from nfuser.trace import current_tracer
-from nfuser.trace.standins.standin import Standin
 
 if TYPE_CHECKING:
     from collections.abc import Callable

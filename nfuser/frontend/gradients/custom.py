@@ -13,11 +13,11 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from nfuser.compiler.trace import current_tracer
+from nfuser.compiler.trace.transforms.custom_pull import with_pull
 from nfuser.errors import ArgumentError
 from nfuser.frontend.fuse.fused import Fused
 from nfuser.frontend.gradients.transform import check_function, places
-from nfuser.trace import current_tracer
-from nfuser.trace.transforms.custom_pull import with_pull
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

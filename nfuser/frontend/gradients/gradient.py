@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nfuser.compiler.trace.transforms.derivatives import Run, one_like
 from nfuser.frontend.gradients.transform import (
     check_function,
     fused_like,
@@ -16,7 +17,6 @@ from nfuser.frontend.gradients.transform import (
     places,
     remembered,
 )
-from nfuser.trace.transforms.derivatives import Run, one_like
 
 if TYPE_CHECKING:
     from collections.abc import Callable

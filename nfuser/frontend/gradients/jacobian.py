@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import nfuser.trace.call.tree as tree
-import nfuser.trace.transforms.jacobians as jacobians
+import nfuser.compiler.trace.call.tree as tree
+import nfuser.compiler.trace.transforms.jacobians as jacobians
+from nfuser.compiler.trace import current_tracer
+from nfuser.compiler.trace.transforms.derivatives import Run
 from nfuser.frontend.gradients.transform import (
     check_function,
     fused_like,
@@ -17,8 +19,6 @@ from nfuser.frontend.gradients.transform import (
     places,
     remembered,
 )
-from nfuser.trace import current_tracer
-from nfuser.trace.transforms.derivatives import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable

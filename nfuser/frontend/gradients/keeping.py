@@ -21,13 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.dtypes import DType
-from nfuser.errors import NfuserError, TraceError
-from nfuser.frontend.call.inputs.arguments import Arguments
-from nfuser.frontend.call.recording import unrecorded
-from nfuser.frontend.gradients.transform import fused_like, remembered
-from nfuser.ir.base import value
-from nfuser.ir.expr import (
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.base import value
+from nfuser.compiler.ir.expr import (
     LIBRARY_CALLS,
     Argument,
     Loop,
@@ -36,23 +32,27 @@ from nfuser.ir.expr import (
     results,
     sources,
 )
-from nfuser.ir.fusion import live_exprs
-from nfuser.ir.walk import toposort
-from nfuser.ops.customs import Custom
-from nfuser.partition import Choice, Saved, cut, sums_of_arrays
-from nfuser.trace import current_tracer
-from nfuser.trace.captures.parts import is_array
-from nfuser.trace.transforms.derivatives import Run
+from nfuser.compiler.ir.fusion import live_exprs
+from nfuser.compiler.ir.walk import toposort
+from nfuser.compiler.ops.customs import Custom
+from nfuser.compiler.trace import current_tracer
+from nfuser.compiler.trace.captures.parts import is_array
+from nfuser.compiler.trace.transforms.derivatives import Run
+from nfuser.compiler.transforms.partition import Choice, Saved, cut, sums_of_arrays
+from nfuser.errors import NfuserError, TraceError
+from nfuser.frontend.call.inputs.arguments import Arguments
+from nfuser.frontend.call.recording import unrecorded
+from nfuser.frontend.gradients.transform import fused_like, remembered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from nfuser.compiler.ir.expr import Expr
+    from nfuser.compiler.ir.fusion import Fusion
+    from nfuser.compiler.ir.tensor import TensorView
+    from nfuser.compiler.ops.builder import Builder
     from nfuser.frontend.call.ready import Ready
     from nfuser.frontend.fuse.fused import Fused
-    from nfuser.ir.expr import Expr
-    from nfuser.ir.fusion import Fusion
-    from nfuser.ir.tensor import TensorView
-    from nfuser.ops.builder import Builder
 
 
 _MOST_READY = 256  # whose plans are remembered

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nfuser.compiler.trace import current_tracer
+from nfuser.compiler.trace.call import tree as trees
+from nfuser.compiler.trace.transforms.derivatives import Run, stopped
 from nfuser.errors import ArgumentError
 from nfuser.frontend.call.draws import drawing_again, noting_draws
 from nfuser.frontend.call.inputs.argument_names import leaf_names
@@ -29,14 +32,11 @@ from nfuser.frontend.gradients.transform import (
     remembered,
     way_back_like,
 )
-from nfuser.trace import current_tracer
-from nfuser.trace.call import tree as trees
-from nfuser.trace.transforms.derivatives import Run, stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nfuser.trace.call.tree import Tree
+    from nfuser.compiler.trace.call.tree import Tree
 
 
 def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:

@@ -20,21 +20,21 @@ import sys
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
 import nfuser.frontend.fuse.dynamo as dynamo
-import nfuser.ir.scalars.symbols as scalar_symbols
+from nfuser.compiler.ir.base import node
+from nfuser.compiler.ir.scalars.scalar_walk import evaluate_all
+from nfuser.compiler.trace.call import tree as trees
 from nfuser.errors import NfuserError
 from nfuser.frontend.call.inputs.arguments import Arguments
 from nfuser.frontend.gradients.autograd import pulled
-from nfuser.ir.base import node
-from nfuser.ir.scalars.scalar_walk import evaluate_all
-from nfuser.trace.call import tree as trees
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from nfuser.compiler.trace.call.call import Trace
+    from nfuser.compiler.trace.call.tree import Tree
     from nfuser.frontend.fuse.fused import Fused
-    from nfuser.trace.call.call import Trace
-    from nfuser.trace.call.tree import Tree
 
 
 @node

@@ -10,18 +10,18 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from nfuser.compiler.trace.call import tree as trees
+from nfuser.compiler.trace.captures.parts import is_array
 from nfuser.errors import ArgumentError
 from nfuser.frontend.call.inputs.argument_names import leaf_names
 from nfuser.frontend.gradients.again import plan_of
 from nfuser.frontend.gradients.keeping import Planner
-from nfuser.trace.call import tree as trees
-from nfuser.trace.captures.parts import is_array
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from nfuser.compiler.transforms.partition import Saved
     from nfuser.frontend.fuse.fused import Fused
-    from nfuser.partition import Saved
 
 
 def saved_of(

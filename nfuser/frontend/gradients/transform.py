@@ -11,9 +11,9 @@ import functools
 from operator import index
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
+from nfuser.compiler.trace import current_tracer
 from nfuser.errors import ArgumentError
 from nfuser.frontend.fuse.fused import Fused
-from nfuser.trace import current_tracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nfuser.device.describe.descriptor import describe
-from nfuser.device.describe.numpy import numpy_pointer
+from nfuser.compiler.trace.call import tree as trees
+from nfuser.execution.device.describe.descriptor import describe
+from nfuser.execution.device.describe.numpy import numpy_pointer
 from nfuser.frontend.fuse.dynamo import graph_break
-from nfuser.trace.call import tree as trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from nfuser.trace import Trace
+    from nfuser.compiler.trace import Trace
 
 
 def apartness(

@@ -18,12 +18,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.debug import dump
-from nfuser.device.describe.libraries import Library, library_of
-from nfuser.device.native import layout as at
-from nfuser.device.native.library import advancing
-from nfuser.device.native.shared import shared
-from nfuser.device.native.state import Record
+from nfuser.base.debug import dump
+from nfuser.compiler.ir.scalars.scalar import Const, const
+from nfuser.compiler.ir.scalars.scalar_walk import substitute
+from nfuser.compiler.trace.call import tree as trees
+from nfuser.execution.device.describe.libraries import Library, library_of
+from nfuser.execution.device.native import layout as at
+from nfuser.execution.device.native.library import advancing
+from nfuser.execution.device.native.shared import shared
+from nfuser.execution.device.native.state import Record
+from nfuser.execution.host.call.native_numbers import (
+    GREATEST,
+    LEAST,
+    NotNativeError,
+    NumberWriter,
+)
+from nfuser.execution.host.call.native_program import NativeProgram
+from nfuser.execution.host.call.native_record import READ, RecordWriter
+from nfuser.execution.runtime.call import symbols_of
 from nfuser.frontend.call.inputs.arguments import static_key
 from nfuser.frontend.call.line import name_call
 from nfuser.frontend.call.shape import by_position, with_names
@@ -32,28 +44,16 @@ from nfuser.frontend.native.answers import apartness, assembler
 from nfuser.frontend.native.guards import captured_words, quick_guard
 from nfuser.frontend.native.outcomes import require_outcome
 from nfuser.frontend.native.words import NESTS, bits_of, limits_of, rows_of
-from nfuser.host.call.native_numbers import (
-    GREATEST,
-    LEAST,
-    NotNativeError,
-    NumberWriter,
-)
-from nfuser.host.call.native_program import NativeProgram
-from nfuser.host.call.native_record import READ, RecordWriter
-from nfuser.ir.scalars.scalar import Const, const
-from nfuser.ir.scalars.scalar_walk import substitute
-from nfuser.runtime.call import symbols_of
-from nfuser.trace.call import tree as trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from nfuser.device.native.shared import Shared
+    from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.execution.device.native.shared import Shared
+    from nfuser.execution.host.call.program import CallProgram, Slot
+    from nfuser.execution.runtime.place import Place
     from nfuser.frontend.call.ready import Ready
     from nfuser.frontend.call.shape import CallShape
-    from nfuser.host.call.program import CallProgram, Slot
-    from nfuser.ir.scalars.scalar import Scalar
-    from nfuser.runtime.place import Place
 
 
 def record_call(

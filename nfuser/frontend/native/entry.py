@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from nfuser.device.native.library import keep_by
-from nfuser.device.native.shared import shared
-from nfuser.host.call.native_call import has_native_calls
-from nfuser.runtime.compile.native_code import kept
+from nfuser.execution.device.native.library import keep_by
+from nfuser.execution.device.native.shared import shared
+from nfuser.execution.host.call.native_call import has_native_calls
+from nfuser.execution.runtime.compile.native_code import kept
 
 
 def install(owner: type[Any]) -> bool:

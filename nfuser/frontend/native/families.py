@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nfuser.device.native.state import Record
+    from nfuser.execution.device.native.state import Record
     from nfuser.frontend.fuse.variants import Variant
 
 FEW = 3  # plans of one trace, after which sizes are taken to differ from call to call

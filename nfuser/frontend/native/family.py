@@ -11,28 +11,28 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import nfuser.ir.scalars.symbols as scalar_symbols
-from nfuser.device.describe.descriptor import Library, describe
-from nfuser.device.native.shared import shared
+import nfuser.compiler.ir.scalars.symbols as scalar_symbols
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.scalars.open_integer import Asked
+from nfuser.execution.device.describe.descriptor import Library, describe
+from nfuser.execution.device.native.shared import shared
+from nfuser.execution.host.call.native_numbers import GREATEST, NotNativeError
+from nfuser.execution.runtime.call import is_integer, symbols_of
+from nfuser.execution.runtime.tables.counters import Counters
 from nfuser.frontend.native.calls import RecordMaker, can_be_native, shape_of
-from nfuser.host.call.native_numbers import GREATEST, NotNativeError
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.scalars.open_integer import Asked
-from nfuser.runtime.call import is_integer, symbols_of
-from nfuser.runtime.tables.counters import Counters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from nfuser.device.describe.descriptor import Descriptor
-    from nfuser.device.native.state import Record
+    from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.execution.device.describe.descriptor import Descriptor
+    from nfuser.execution.device.native.state import Record
+    from nfuser.execution.host.call.native_numbers import NumberWriter
+    from nfuser.execution.host.call.native_program import NativeProgram
+    from nfuser.execution.host.call.program import CallProgram, Slot
     from nfuser.frontend.call.inputs.arguments import Arguments
     from nfuser.frontend.call.ready import Ready
     from nfuser.frontend.call.shape import CallShape
-    from nfuser.host.call.native_numbers import NumberWriter
-    from nfuser.host.call.native_program import NativeProgram
-    from nfuser.host.call.program import CallProgram, Slot
-    from nfuser.ir.scalars.scalar import Scalar
 
 
 def record_family(

@@ -19,17 +19,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.device.native import layout as at
-from nfuser.trace.captures.lookup.bytecode import PathStep
-from nfuser.trace.captures.lookup.origin import Origin, Root
-from nfuser.trace.captures.parts import PLAIN
+from nfuser.compiler.trace.captures.lookup.bytecode import PathStep
+from nfuser.compiler.trace.captures.lookup.origin import Origin, Root
+from nfuser.compiler.trace.captures.parts import PLAIN
+from nfuser.execution.device.native import layout as at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nfuser.device.native.owned import Keeper
+    from nfuser.compiler.trace.captures.captured import (
+        Captured,
+        CapturedArray,
+        CapturedConstant,
+    )
+    from nfuser.execution.device.native.owned import Keeper
     from nfuser.frontend.call.shape import CallShape
-    from nfuser.trace.captures.captured import Captured, CapturedArray, CapturedConstant
 
 
 _KEPT = (*PLAIN, np.ufunc, CodeType, ModuleType, BuiltinFunctionType)

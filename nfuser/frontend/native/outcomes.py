@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.device.native import layout as at
-from nfuser.dtypes import DType
-from nfuser.host.call.native_numbers import NotNativeError
-from nfuser.ir.expr import Argument, Constant, FromScalar, Pointwise
-from nfuser.trace.standins.host_numbers import HostNumber
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.expr import Argument, Constant, FromScalar, Pointwise
+from nfuser.compiler.trace.standins.host_numbers import HostNumber
+from nfuser.execution.device.native import layout as at
+from nfuser.execution.host.call.native_numbers import NotNativeError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nfuser.host.call.native_numbers import NumberWriter
-    from nfuser.ir.scalars.scalar import Scalar
-    from nfuser.ir.tensor import TensorView
-    from nfuser.trace.standins.arithmetic_guards import OutcomeGuard
+    from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.compiler.ir.tensor import TensorView
+    from nfuser.compiler.trace.standins.arithmetic_guards import OutcomeGuard
+    from nfuser.execution.host.call.native_numbers import NumberWriter
 
 _OPERATIONS = {
     "add": at.N_ADD_FLOATS,

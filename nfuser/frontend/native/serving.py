@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from nfuser.codegen.numba.compiler_lock import imported
-from nfuser.device.native import COMPILED
+from nfuser.execution.device.native import COMPILED
 from nfuser.frontend.native.families import Families
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping
 
-    from nfuser.device.native.state import NativeState
+    from nfuser.execution.device.native.state import NativeState
     from nfuser.frontend.call.inputs.arguments import Arguments
     from nfuser.frontend.call.plan_table import Entry
     from nfuser.frontend.call.ready import Ready
@@ -113,7 +113,7 @@ class Serving:
             self.state.clear()
 
     def _made_state(self) -> NativeState:
-        from nfuser.device.native.state import NativeState  # noqa: PLC0415
+        from nfuser.execution.device.native.state import NativeState  # noqa: PLC0415
 
         if self.state is None:
             self.state = NativeState()

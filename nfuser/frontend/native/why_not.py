@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-import nfuser.system as system
-from nfuser.device.describe.libraries import Library
-from nfuser.device.native import layout as at
-from nfuser.device.native.shared import is_as_expected
+import nfuser.base.system as system
+from nfuser.execution.device.describe.libraries import Library
+from nfuser.execution.device.native import layout as at
+from nfuser.execution.device.native.shared import is_as_expected
+from nfuser.execution.host.call.native_limits import beyond_limits
+from nfuser.execution.host.call.native_record import READ
 from nfuser.frontend.native.words import NESTS
-from nfuser.host.call.native_limits import beyond_limits
-from nfuser.host.call.native_record import READ
 
 if TYPE_CHECKING:
+    from nfuser.compiler.trace import Trace
+    from nfuser.execution.host.call.program import CallProgram
+    from nfuser.execution.runtime.place import Place
     from nfuser.frontend.call.inputs.arguments import Arguments, Described
-    from nfuser.host.call.program import CallProgram
-    from nfuser.runtime.place import Place
-    from nfuser.trace import Trace
 
 _NESTS = (tuple, list, dict, type(None))
 _SCALARS = "?bBhHiIlLqQfd"  # codes of NumPy's types that are read where they lie

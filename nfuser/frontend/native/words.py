@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.host.call.native_numbers import GREATEST, LEAST
+from nfuser.execution.host.call.native_numbers import GREATEST, LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nfuser.dtypes import DType
+    from nfuser.compiler.dtypes import DType
 
 
 NESTS = (tuple, list, dict)

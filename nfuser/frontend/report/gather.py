@@ -10,6 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import nfuser.config as config
+from nfuser.compiler.ir.expr import Argument, results
+from nfuser.compiler.ir.text import Names, fusion_lines, text
+from nfuser.compiler.lower.kernel.text import text as kernel_text
+from nfuser.compiler.rewrite.passes import PASSES, rewrite_bodies
+from nfuser.compiler.schedule.text import text as schedule_text
 from nfuser.frontend.report.graph import graph_of, place_of
 from nfuser.frontend.report.report import (
     Code,
@@ -19,19 +24,14 @@ from nfuser.frontend.report.report import (
     ReportSection,
     Stored,
 )
-from nfuser.ir.expr import Argument, results
-from nfuser.ir.text import Names, fusion_lines, text
-from nfuser.lower.kernel.text import text as kernel_text
-from nfuser.rewrite.passes import PASSES, rewrite_bodies
-from nfuser.schedule.text import text as schedule_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nfuser.codegen.printers.source import Source
+    from nfuser.compiler.ir.fusion import Fusion
+    from nfuser.execution.runtime.tables.counters import CacheInfo
     from nfuser.frontend.explain.explain import Seen
-    from nfuser.ir.fusion import Fusion
-    from nfuser.runtime.tables.counters import CacheInfo
 
 
 class Counted(Protocol):

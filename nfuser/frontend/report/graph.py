@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.ir.base import value
-from nfuser.ir.expr import Argument, Constant, FromScalar, results, sources
-from nfuser.ir.text import Names, expr_text
+from nfuser.compiler.ir.base import value
+from nfuser.compiler.ir.expr import Argument, Constant, FromScalar, results, sources
+from nfuser.compiler.ir.text import Names, expr_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nfuser.ir.expr import Expr
-    from nfuser.ir.fusion import Fusion
-    from nfuser.ir.tensor import TensorView
-    from nfuser.schedule.facts.facts import Facts
+    from nfuser.compiler.ir.expr import Expr
+    from nfuser.compiler.ir.fusion import Fusion
+    from nfuser.compiler.ir.tensor import TensorView
+    from nfuser.compiler.schedule.facts.facts import Facts
 
 
 @value

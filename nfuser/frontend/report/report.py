@@ -7,8 +7,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nfuser.compiler.ir.base import value
 from nfuser.frontend.report.page import page
-from nfuser.ir.base import value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nfuser.compiler.ops.elementwise.random_numbers import DOUBLE, SINGLE
 from nfuser.errors import OptionError
-from nfuser.ops.elementwise.random_numbers import DOUBLE, SINGLE
 from nfuser.random.distributions.uniform import random
 from nfuser.random.distributions.words import (
     Array,

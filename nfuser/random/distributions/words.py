@@ -9,9 +9,9 @@ from typing import Any, Literal, Protocol
 import ml_dtypes
 import numpy as np
 
-import nfuser.ops.elementwise.float_functions as float_functions
+import nfuser.compiler.ops.elementwise.float_functions as float_functions
+from nfuser.compiler.trace import current_tracer
 from nfuser.errors import DTypeError, OptionError
-from nfuser.trace import current_tracer
 
 Array = Any
 """An array of NumPy's, or the stand-in of one."""

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import nfuser
-import nfuser.ir.text
+import nfuser.compiler.ir.text
 from nfuser import DataType, FusionDefinition
 from nfuser.errors import (
     ArgumentError,
@@ -24,7 +24,7 @@ from nfuser.errors import (
 from nfuser.frontend.definition.refused import DEFINITION, MODULE, OPERATIONS, TENSOR
 
 if TYPE_CHECKING:
-    from nfuser.segment import ShouldMerge
+    from nfuser.compiler.segment import ShouldMerge
 
 X = np.random.default_rng(0).normal(size=(6, 40)).astype(np.float32)
 
@@ -175,4 +175,4 @@ def test_a_fusion_lists_inputs_and_outputs_and_prints_itself(
     assert [x.ndim for x in fusion.inputs()] == [2]
     assert fusion.outputs() == [*fusion.outputs]
     fusion.print_math()
-    assert capsys.readouterr().out == nfuser.ir.text.text(fusion)
+    assert capsys.readouterr().out == nfuser.compiler.ir.text.text(fusion)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-import nfuser.ops as ops
+import nfuser.compiler.ops as ops
 from nfuser import DataType, FusionDefinition
 from nfuser.errors import UnsupportedError
 from nfuser.frontend.definition.operations.ops import BINARY, TABLE, UNARY
@@ -114,7 +114,7 @@ def test_an_elementwise_operation_is_numpys(
     whole = kind == "i32"
     table = [*UNARY] if arity == 1 else [*BINARY, "div"]
     skipped = set() if whole else BITS | {"div"}
-    if whole:  # 16-bit floats and domains: the tests of nfuser.ops have them
+    if whole:  # 16-bit floats and domains: the tests of nfuser.compiler.ops have them
         skipped |= {"heaviside", "complex", "copysign"} | {
             name for name in UNARY if name not in ("abs", "neg", "sign", "set", "relu")
         }

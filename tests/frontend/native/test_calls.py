@@ -21,8 +21,8 @@ import pytest
 
 import nfuser
 import nfuser.config as config
-from nfuser.device.native.shared import is_as_expected, shared
 from nfuser.errors import ArgumentError
+from nfuser.execution.device.native.shared import is_as_expected, shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -459,7 +459,7 @@ def test_keywords_are_served_in_any_order() -> None:
 
 
 def test_unchanged_globals_cost_no_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    from nfuser.trace.captures.captured import Captured
+    from nfuser.compiler.trace.captures.captured import Captured
 
     def scaled(x: Any, shift: float = 1.5) -> Any:
         return x * factor + shift

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.device.native.shared import is_as_expected
+from nfuser.execution.device.native.shared import is_as_expected
 
 pytestmark = pytest.mark.skipif(not is_as_expected(), reason="no native calls here")
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.device.native.shared import is_as_expected
-from nfuser.trace.captures.captured import Captured
+from nfuser.compiler.trace.captures.captured import Captured
+from nfuser.execution.device.native.shared import is_as_expected
 
 if TYPE_CHECKING:
     from collections.abc import Callable

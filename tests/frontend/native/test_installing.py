@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.device.native.shared import is_as_expected, shared
+from nfuser.execution.device.native.shared import is_as_expected, shared
+from nfuser.execution.host.call.native_call import NativeCall
 from nfuser.frontend.fuse.fused import Fused
-from nfuser.host.call.native_call import NativeCall
 
 
 @pytest.mark.skipif(not is_as_expected(), reason="this Python has no native calls")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.device.native.shared import is_as_expected
+from nfuser.execution.device.native.shared import is_as_expected
 
 if TYPE_CHECKING:
     from collections.abc import Callable

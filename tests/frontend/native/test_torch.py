@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.device.native.shared import is_as_expected
 from nfuser.errors import ArgumentError, DeviceError
+from nfuser.execution.device.native.shared import is_as_expected
 
 torch: Any = pytest.importorskip("torch")
 pytestmark = [

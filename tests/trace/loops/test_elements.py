@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.host.call.program import SlotPart
+from nfuser.execution.host.call.program import SlotPart
 from tests.fuzz import element_programs
 
 if TYPE_CHECKING:

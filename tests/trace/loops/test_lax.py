@@ -15,7 +15,7 @@ import pytest
 import nfuser
 import nfuser.random as rnd
 from nfuser import config, lax
-from nfuser.trace.call import tree
+from nfuser.compiler.trace.call import tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable

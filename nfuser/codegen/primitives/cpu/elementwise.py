@@ -38,10 +38,10 @@ from nfuser.codegen.primitives.cpu.math import (
 from nfuser.codegen.primitives.cpu.math import power as powers
 from nfuser.codegen.primitives.cpu.math import value as values
 from nfuser.codegen.primitives.cpu.math.value import Value, call
-from nfuser.ir.point_op import POINT_OPS
+from nfuser.compiler.ir.point_op import POINT_OPS
 
 if TYPE_CHECKING:
-    from nfuser.ir.point_op import PointOp
+    from nfuser.compiler.ir.point_op import PointOp
 
 _MATHEMATICS = (error, exponential, inverse, powers, root, trigonometry, values)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from functools import cache
 
 import nfuser.codegen.primitives.cpu.features as cpu_features
+from nfuser.base.system import machine
 from nfuser.codegen.primitives.cpu.math.value import (
     Value,
     absolute,
@@ -20,7 +21,6 @@ from nfuser.codegen.primitives.cpu.math.value import (
     from_bits,
     select,
 )
-from nfuser.system import machine
 
 
 @cache

@@ -25,10 +25,10 @@ from nfuser.codegen.primitives.cuda.define import (
     suffixed,
     types,
 )
-from nfuser.ir.point_op import POINT_OPS
+from nfuser.compiler.ir.point_op import POINT_OPS
 
 if TYPE_CHECKING:
-    from nfuser.ir.point_op import PointOp
+    from nfuser.compiler.ir.point_op import PointOp
 
 LOG_2 = math.log(2.0)
 LOG2_E = 1 / LOG_2

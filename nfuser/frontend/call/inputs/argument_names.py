@@ -8,18 +8,18 @@ from inspect import Parameter, Signature
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
-from nfuser.trace.call.tree import parts
+from nfuser.compiler.trace.call.tree import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from nfuser.trace.call.tree import Tree
+    from nfuser.compiler.trace.call.tree import Tree
 
 
 def leaf_names(function: Callable[..., Any], tree: Tree) -> list[str]:
     """Return the name of each leaf of the tree of ``(args, kwargs)``.
 
-    >>> from nfuser.trace.call.tree import flatten
+    >>> from nfuser.compiler.trace.call.tree import flatten
     >>> leaves, tree = flatten(((1, {"k": [2, 3]}), {"z": 4}))
     >>> leaf_names(lambda x, y, **named: x, tree)
     ['x', "y['k'][0]", "y['k'][1]", 'z']

@@ -12,32 +12,32 @@ import ml_dtypes
 import numpy as np
 
 import nfuser.config as config
-from nfuser.device.describe.descriptor import (
+from nfuser.compiler.dtypes import DType, as_dtype
+from nfuser.compiler.trace import ArrayLeaf, ScalarLeaf, StaticLeaf, TracedCall
+from nfuser.compiler.trace.call import labelled
+from nfuser.compiler.trace.call import tree as trees
+from nfuser.compiler.trace.captures.parts import shows_memory
+from nfuser.compiler.trace.captures.randomness.streams import is_drawn_from
+from nfuser.compiler.trace.standins.containers import array_in
+from nfuser.errors import ArgumentError, ChunkedError
+from nfuser.execution.device.describe.descriptor import (
     Descriptor,
     Library,
     address_and_key,
     describe,
     library_of,
 )
-from nfuser.device.describe.libraries import array_class, is_imported
-from nfuser.device.describe.readable import fault, readable
-from nfuser.dtypes import DType, as_dtype
-from nfuser.errors import ArgumentError, ChunkedError
+from nfuser.execution.device.describe.libraries import array_class, is_imported
+from nfuser.execution.device.describe.readable import fault, readable
+from nfuser.execution.runtime.place import common_place
 from nfuser.frontend.call.inputs.argument_names import leaf_names
 from nfuser.frontend.call.inputs.spec import Spec
-from nfuser.runtime.place import common_place
-from nfuser.trace import ArrayLeaf, ScalarLeaf, StaticLeaf, TracedCall
-from nfuser.trace.call import labelled
-from nfuser.trace.call import tree as trees
-from nfuser.trace.captures.parts import shows_memory
-from nfuser.trace.captures.randomness.streams import is_drawn_from
-from nfuser.trace.standins.containers import array_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
-    from nfuser.trace.call.call import Leaf
-    from nfuser.trace.captures.captured import Captured
+    from nfuser.compiler.trace.call.call import Leaf
+    from nfuser.compiler.trace.captures.captured import Captured
 
 _NUMBERS = (int, float)
 _SCALARS = (np.number, np.bool_, ml_dtypes.bfloat16)

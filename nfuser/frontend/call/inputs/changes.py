@@ -10,15 +10,15 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from nfuser.compiler.trace.call import tree as trees
+from nfuser.compiler.trace.call.passed import found_at, is_as_before
 from nfuser.errors import MutationError
-from nfuser.trace.call import tree as trees
-from nfuser.trace.call.passed import found_at, is_as_before
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
-    from nfuser.trace.call.call import Changed, OutputLeaf
-    from nfuser.trace.captures.captured import Captured
+    from nfuser.compiler.trace.call.call import Changed, OutputLeaf
+    from nfuser.compiler.trace.captures.captured import Captured
 
 
 @contextmanager

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.dtypes import holds
+from nfuser.compiler.dtypes import holds
+from nfuser.compiler.ir.scalars import scalar_walk
 from nfuser.errors import RangeError
-from nfuser.ir.scalars import scalar_walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from nfuser.ir.scalars.scalar import Scalar
-    from nfuser.ops import ScalarFits
+    from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.compiler.ops import ScalarFits
 
 
 def check_scalars(checks: Iterable[ScalarFits], values: Mapping[Scalar, int]) -> None:

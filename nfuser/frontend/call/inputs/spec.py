@@ -5,14 +5,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from nfuser.device.allocate import empty
-from nfuser.device.cuda.driver import why_missing
-from nfuser.device.describe.libraries import Device, Library, c_strides, library_of
-from nfuser.device.phantom import Phantom
-from nfuser.dtypes import as_dtype
+from nfuser.compiler.dtypes import as_dtype
+from nfuser.compiler.ir.base import value
+from nfuser.compiler.trace.call import tree as trees
 from nfuser.errors import ArgumentError, BackendError
-from nfuser.ir.base import value
-from nfuser.trace.call import tree as trees
+from nfuser.execution.device.allocate import empty
+from nfuser.execution.device.cuda.driver import why_missing
+from nfuser.execution.device.describe.libraries import (
+    Device,
+    Library,
+    c_strides,
+    library_of,
+)
+from nfuser.execution.device.phantom import Phantom
 
 
 @value

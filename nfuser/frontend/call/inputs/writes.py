@@ -10,15 +10,15 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from nfuser.device.apart import share_elements
-from nfuser.device.describe.descriptor import describe
-from nfuser.device.describe.libraries import Library
 from nfuser.errors import ArgumentError, MutationError
+from nfuser.execution.device.apart import share_elements
+from nfuser.execution.device.describe.descriptor import describe
+from nfuser.execution.device.describe.libraries import Library
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nfuser.device.describe.descriptor import Descriptor
+    from nfuser.execution.device.describe.descriptor import Descriptor
     from nfuser.frontend.call.inputs.arguments import Arguments
 
 

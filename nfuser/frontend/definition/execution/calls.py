@@ -13,8 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser.config as config
-from nfuser.debug import dump
+from nfuser.base.debug import dump
+from nfuser.base.locks import ForkSafeLock
+from nfuser.compiler.ir.text import text
+from nfuser.compiler.ir.verify import verify_fusion
 from nfuser.errors import ArgumentError
+from nfuser.execution.runtime.caches import shared_cache
+from nfuser.execution.runtime.tables.counters import Counters
 from nfuser.frontend.check import compare, to_numpy
 from nfuser.frontend.definition.execution.inspect import ExecutorView
 from nfuser.frontend.definition.execution.profile import profiled
@@ -25,24 +30,19 @@ from nfuser.frontend.definition.operations.stored import bytes_of, floats_of, fo
 from nfuser.frontend.definition.options import check_device, check_options
 from nfuser.frontend.explain.kernels import KernelView
 from nfuser.frontend.fuse.dynamo import graph_break
-from nfuser.ir.text import text
-from nfuser.ir.verify import verify_fusion
-from nfuser.locks import ForkSafeLock
-from nfuser.runtime.caches import shared_cache
-from nfuser.runtime.tables.counters import Counters
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from nfuser.concretize import ResizePolicy
+    from nfuser.compiler.concretize import ResizePolicy
+    from nfuser.compiler.ir.fusion import Fusion
+    from nfuser.compiler.segment import ShouldMerge
+    from nfuser.execution.runtime.planning.plan import Plan
+    from nfuser.execution.runtime.tables.counters import CacheInfo
     from nfuser.frontend.definition.draft import Draft
     from nfuser.frontend.definition.execution.profile import FusionProfile
     from nfuser.frontend.explain.explanation import Explanation
     from nfuser.frontend.report.report import Report
-    from nfuser.ir.fusion import Fusion
-    from nfuser.runtime.planning.plan import Plan
-    from nfuser.runtime.tables.counters import CacheInfo
-    from nfuser.segment import ShouldMerge
 
 DEFINITIONS: Trie[Runner] = Trie()
 shared_cache.register_clear(DEFINITIONS.clear)

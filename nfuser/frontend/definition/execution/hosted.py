@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 
+from nfuser.compiler.ir.base import node
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.scalars import scalar_walk
 from nfuser.errors import RangeError
-from nfuser.ir.base import node
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.scalars import scalar_walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from nfuser.dtypes import DType
-    from nfuser.ir.tensor import TensorView
+    from nfuser.compiler.dtypes import DType
+    from nfuser.compiler.ir.tensor import TensorView
 
 _INTEGERS: tuple[type, ...] = get_args(sc.Scalar)
 _KINDS: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float}

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from nfuser.compiler.schedule.text import text as schedule_text
 from nfuser.frontend.definition.refused import refuse
-from nfuser.schedule.text import text as schedule_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nfuser.compiler.ir.fusion import Fusion
+    from nfuser.execution.runtime.planning.plan import Plan
     from nfuser.frontend.explain.kernels import KernelView
-    from nfuser.ir.fusion import Fusion
-    from nfuser.runtime.planning.plan import Plan
 
 
 class InspectedCalls(Protocol):

@@ -11,16 +11,16 @@ from threading import local
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from nfuser.device.cuda.streams import current_stream
+from nfuser.compiler.ir.base import value
 from nfuser.errors import ArgumentError
-from nfuser.ir.base import value
+from nfuser.execution.device.cuda.streams import current_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nfuser.execution.runtime.place import Place
+    from nfuser.execution.runtime.planning.plan import Plan
     from nfuser.frontend.explain.explanation import Explanation
-    from nfuser.runtime.place import Place
-    from nfuser.runtime.planning.plan import Plan
 
 _last = local()
 
@@ -112,7 +112,7 @@ def profiled(
 
 def _wait(place: Place) -> None:
     if place.device.is_cuda:
-        from nfuser.device.cuda.driver import synchronize  # noqa: PLC0415 (loads libcuda)
+        from nfuser.execution.device.cuda.driver import synchronize  # noqa: PLC0415 (loads libcuda)
 
         synchronize(current_stream(place.library, place.device))
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser.config as config
-from nfuser.device.describe.descriptor import Library, describe, is_array
-from nfuser.device.describe.libraries import module
-from nfuser.dtypes import as_dtype
+from nfuser.compiler.dtypes import as_dtype
 from nfuser.errors import CompileError, NfuserError, VerifyError
+from nfuser.execution.device.describe.descriptor import Library, describe, is_array
+from nfuser.execution.device.describe.libraries import module
 from nfuser.frontend.definition.execution.text import literal
 from nfuser.frontend.definition.operations.stored import bytes_of, format_of
 

@@ -13,19 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.debug.progress import watching
+from nfuser.base.debug.progress import watching
+from nfuser.compiler.ir.base import value
+from nfuser.compiler.ir.fusion import Fusion
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.scalars import scalar_walk
 from nfuser.errors import ArgumentError, DeviceError, ShapeError
-from nfuser.frontend.call.inputs.scalar_checks import check_scalars
-from nfuser.frontend.definition.alias import check_aliases, write_aliases
-from nfuser.frontend.definition.inputs import DerivedInput, NumberInput, TensorInput
-from nfuser.frontend.definition.operations.stored import Float8, floats_of
-from nfuser.frontend.explain.dump_call import dump_call
-from nfuser.ir.base import value
-from nfuser.ir.fusion import Fusion
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.scalars import scalar_walk
-from nfuser.runtime.caches.shared_cache import shared_cache
-from nfuser.runtime.call import (
+from nfuser.execution.runtime.caches.shared_cache import shared_cache
+from nfuser.execution.runtime.call import (
     DescribedCall,
     as_array,
     as_read,
@@ -35,22 +30,27 @@ from nfuser.runtime.call import (
     run_call,
     symbols_of,
 )
-from nfuser.runtime.place import common_place, find_place
-from nfuser.runtime.tables.memo import Memo
+from nfuser.execution.runtime.place import common_place, find_place
+from nfuser.execution.runtime.tables.memo import Memo
+from nfuser.frontend.call.inputs.scalar_checks import check_scalars
+from nfuser.frontend.definition.alias import check_aliases, write_aliases
+from nfuser.frontend.definition.inputs import DerivedInput, NumberInput, TensorInput
+from nfuser.frontend.definition.operations.stored import Float8, floats_of
+from nfuser.frontend.explain.dump_call import dump_call
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
-    from nfuser.concretize import ResizePolicy
-    from nfuser.device.describe.descriptor import Descriptor
+    from nfuser.compiler.concretize import ResizePolicy
+    from nfuser.compiler.ops import ScalarFits
+    from nfuser.compiler.segment import ShouldMerge
+    from nfuser.execution.device.describe.descriptor import Descriptor
+    from nfuser.execution.runtime.place import Place
+    from nfuser.execution.runtime.planning.plan import Plan
+    from nfuser.execution.runtime.tables.counters import CacheInfo, Counters
     from nfuser.frontend.definition.draft import Requirement
     from nfuser.frontend.definition.inputs import Input
     from nfuser.frontend.explain.explain import Seen
-    from nfuser.ops import ScalarFits
-    from nfuser.runtime.place import Place
-    from nfuser.runtime.planning.plan import Plan
-    from nfuser.runtime.tables.counters import CacheInfo, Counters
-    from nfuser.segment import ShouldMerge
 
     Asked = tuple[Place, dict[int, Descriptor], dict[int, int]]
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.concretize import DEFAULT_RESIZE
-from nfuser.dtypes import DType, as_dtype
+from nfuser.compiler.concretize import DEFAULT_RESIZE
+from nfuser.compiler.dtypes import DType, as_dtype
 from nfuser.frontend.definition.types import DataType, Scalar, Tensor, data_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nfuser.concretize import ResizePolicy
+    from nfuser.compiler.concretize import ResizePolicy
     from nfuser.frontend.definition.types import CallRecord
 
 HEADER = "def nfuser_fusion(fd: FusionDefinition) -> None:"

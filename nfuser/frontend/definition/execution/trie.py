@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 import nfuser.config as config
+from nfuser.base.locks import ForkSafeLock
 from nfuser.frontend.definition.types import Scalar, Tensor
-from nfuser.locks import ForkSafeLock
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence

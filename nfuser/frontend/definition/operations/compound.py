@@ -10,9 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import nfuser.ir.scalars.functions as scalar_functions
-import nfuser.ops as ops
-from nfuser.dtypes import DType
+import nfuser.compiler.ir.scalars.functions as scalar_functions
+import nfuser.compiler.ops as ops
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.scalars.scalar import is_natural
+from nfuser.compiler.ir.tensor import TensorView
+from nfuser.compiler.ops import rules
 from nfuser.errors import DTypeError, ShapeError
 from nfuser.frontend.definition.draft import INTEGERS
 from nfuser.frontend.definition.operations.stored import (
@@ -28,10 +32,6 @@ from nfuser.frontend.definition.types import (
     required_dtype,
     stored_type,
 )
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.scalars.scalar import is_natural
-from nfuser.ir.tensor import TensorView
-from nfuser.ops import rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import nfuser.ops as ops
-from nfuser.dtypes import DType
+import nfuser.compiler.ops as ops
+from nfuser.compiler.dtypes import DType
 from nfuser.errors import ShapeError
 from nfuser.frontend.definition.operations.shapes import extents_of
 from nfuser.frontend.definition.types import DataType, dtype_or_none

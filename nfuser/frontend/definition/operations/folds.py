@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import nfuser.ops as ops
-from nfuser.dtypes import DType
+import nfuser.compiler.ops as ops
+from nfuser.compiler.dtypes import DType
 from nfuser.errors import DTypeError
 from nfuser.frontend.definition.types import DataType, dtype_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nfuser.compiler.ir.tensor import TensorView
     from nfuser.frontend.definition.draft import Draft
-    from nfuser.ir.tensor import TensorView
 
 
 def _axes(dim: Any, dims: Any) -> Any:

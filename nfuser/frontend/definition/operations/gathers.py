@@ -15,19 +15,19 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import nfuser.ir.scalars.functions as scalar_functions
-import nfuser.ops as ops
-from nfuser.dtypes import DType
+import nfuser.compiler.ir.scalars.functions as scalar_functions
+import nfuser.compiler.ops as ops
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.expr import ScatterOp
+from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.errors import AxisError, DTypeError, ShapeError
 from nfuser.frontend.definition.draft import INTEGERS
-from nfuser.ir.expr import ScatterOp
-from nfuser.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nfuser.compiler.ir.tensor import TensorView
     from nfuser.frontend.definition.draft import Draft
-    from nfuser.ir.tensor import TensorView
 
 
 def _index(d: Draft, item: Any) -> TensorView:

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import nfuser.ops as ops
+import nfuser.compiler.ops as ops
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.scalars.functions import less, maximum, minimum, product, select
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.frontend.definition.operations.shapes import listed, sizes_text
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.scalars.functions import less, maximum, minimum, product, select
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from nfuser.compiler.ir.tensor import TensorView
     from nfuser.frontend.definition.draft import Draft
-    from nfuser.ir.tensor import TensorView
 
 
 # -- reshape -----------------------------------------------------------------

@@ -13,7 +13,8 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
-import nfuser.ops as ops
+import nfuser.compiler.ops as ops
+from nfuser.compiler.ops.verbs import elementwise_verbs
 from nfuser.frontend.definition.operations.compound import COMPOUND, integer_of
 from nfuser.frontend.definition.operations.creation import CREATION
 from nfuser.frontend.definition.operations.folds import FOLDS
@@ -24,7 +25,6 @@ from nfuser.frontend.definition.operations.random import RANDOM
 from nfuser.frontend.definition.operations.scans import SCANS
 from nfuser.frontend.definition.operations.shapes import SHAPES
 from nfuser.frontend.definition.refused import OPERATIONS, refuse
-from nfuser.ops.verbs import elementwise_verbs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import nfuser.ops as ops
+import nfuser.compiler.ops as ops
+from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.frontend.definition.operations.shapes import along
-from nfuser.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,12 +14,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import nfuser.ops as ops
-from nfuser.dtypes import DType
+import nfuser.compiler.ops as ops
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ops.elementwise.random_numbers import (
+    normal_numbers,
+    uniform_numbers,
+)
 from nfuser.errors import ArgumentError, DTypeError, RangeError
 from nfuser.frontend.definition.operations.shapes import extents_of
 from nfuser.frontend.definition.types import DataType, data_type, dtype_or_none
-from nfuser.ops.elementwise.random_numbers import normal_numbers, uniform_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable

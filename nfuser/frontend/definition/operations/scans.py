@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import nfuser.ops as ops
+import nfuser.compiler.ops as ops
 from nfuser.frontend.definition.operations.shapes import along
 
 if TYPE_CHECKING:

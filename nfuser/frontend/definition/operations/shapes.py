@@ -10,19 +10,19 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import nfuser.ir.scalars.operators as scalar_op
-import nfuser.ops as ops
+import nfuser.compiler.ir.scalars.operators as scalar_op
+import nfuser.compiler.ops as ops
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.scalars.functions import less, maximum, minimum, select
+from nfuser.compiler.ops.mismatch import shape_text
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.frontend.definition.operations.stretched import is_stretched
-from nfuser.ir.scalars import scalar as sc
-from nfuser.ir.scalars.functions import less, maximum, minimum, select
-from nfuser.ops.mismatch import shape_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from nfuser.compiler.ir.tensor import TensorView
     from nfuser.frontend.definition.draft import Draft
-    from nfuser.ir.tensor import TensorView
 
 
 def _size(d: Draft, arg: Any, dim: int) -> sc.Scalar:

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
-from nfuser.device.describe.libraries import Library, library_of, module
-from nfuser.dtypes import DType
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.base import value
 from nfuser.errors import DTypeError
-from nfuser.ir.base import value
+from nfuser.execution.device.describe.libraries import Library, library_of, module
 
 if TYPE_CHECKING:
-    import nfuser.ops as ops
-    from nfuser.ir.tensor import TensorView
+    import nfuser.compiler.ops as ops
+    from nfuser.compiler.ir.tensor import TensorView
 
 _SIGN = 128
 

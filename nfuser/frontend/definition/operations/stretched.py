@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nfuser.frontend.definition.inputs import TensorInput, memory_order
-from nfuser.ir.expr import (
+from nfuser.compiler.ir.expr import (
     Argument,
     Expand,
     ExpandDims,
@@ -15,12 +14,13 @@ from nfuser.ir.expr import (
     Slice,
     Squeeze,
 )
-from nfuser.ir.scalars import scalar as sc
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.frontend.definition.inputs import TensorInput, memory_order
 
 if TYPE_CHECKING:
+    from nfuser.compiler.ir.expr import Expr
+    from nfuser.compiler.ir.tensor import TensorView
     from nfuser.frontend.definition.draft import Draft
-    from nfuser.ir.expr import Expr
-    from nfuser.ir.tensor import TensorView
 
 
 def is_stretched(d: Draft, x: TensorView, axis: int) -> bool:

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a fusion says, as a value: fusions that say the same have equal structures.
+
+Tensors are numbered in the order in which expressions meet them; everything else that
+an expression holds takes part, whatever its class. The name of a fusion and the lines
+of the user's that made it do not: they change no result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+import numpy as np
+
+from nfuser.base.locks import cached_property
+from nfuser.compiler.ir.fusion import Fusion
+from nfuser.compiler.ir.point_op import PointOp
+from nfuser.compiler.ir.scalars.scalar import Scalar
+from nfuser.compiler.ir.tensor import SourceLine, TensorView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+
+_SCALARS: tuple[type, ...] = get_args(Scalar)
+_NUMBERS: tuple[type, ...] = (int, float, complex, np.generic)
+_KEY = "_structure"
+
+
+class Structure:
+    """A value that is hashed once, however large it is.
+
+    ``scalars`` are all that occur, extents among them, each once. All else is strings,
+    integers and tuples of them, so that it reads alike in every process.
+    """
+
+    def __init__(self, parts: Hashable, scalars: tuple[Scalar, ...]) -> None:
+        self._parts = parts, scalars
+        self._hash = hash(self._parts)
+        self.scalars = scalars
+
+    @cached_property
+    def digest(self) -> str:
+        """A name for the value that is the same in every process."""
+        return hashlib.sha256(_spelled(*self._parts).encode()).hexdigest()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Structure):
+            return NotImplemented
+        if self is other:
+            return True
+        return self._hash == other._hash and self._parts == other._parts
+
+    def __repr__(self) -> str:
+        return f"<Structure {self._hash & 0xFFFFFFFF:08x}>"
+
+
+def structure(fusion: Fusion) -> Structure:
+    """Return what ``fusion`` says; worked out once and kept with the fusion.
+
+    >>> from nfuser.compiler.ir.fusion import Fusion
+    >>> structure(Fusion("one", (), ())) == structure(Fusion("two", (), ()))
+    True
+    """
+    kept = vars(fusion)
+    if _KEY not in kept:
+        reader = _Reader()
+        body = tuple([reader.read(expr) for expr in fusion.exprs])
+        outputs = tuple([reader.read(tensor) for tensor in fusion.outputs])
+        kept[_KEY] = Structure((body, outputs), tuple(reader.scalars))
+    return kept[_KEY]
+
+
+def spelled(item: object) -> str:
+    """Return text that equal values have in common, and no others, in every process.
+
+    >>> from nfuser.compiler.ir.scalars.symbols import size
+    >>> spelled((size(0, 1), frozenset({"b", "a"})))
+    "((-1, ('set', 'a', 'b')), [(1, 0, 1)])"
+    """
+    reader = _Reader()
+    parts = reader.read(item)
+    return _spelled(parts, tuple(reader.scalars))
+
+
+def _spelled(parts: Hashable, scalars: tuple[Scalar, ...]) -> str:
+    return f"({parts!r}, {[x.key for x in scalars]})"
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.scalars: dict[Scalar, int] = {}
+        self._numbers: dict[TensorView, int] = {}
+
+    def read(self, item: object) -> Hashable:
+        """Return ``item`` as a value, tensors as numbers once they are known."""
+        return _how(item.__class__)(self, item)
+
+    def scalar(self, item: Scalar) -> Hashable:
+        """Return its number from -1 on down; tensors have those from 0 on up."""
+        return -1 - self.scalars.setdefault(item, len(self.scalars))
+
+    def tensor(self, tensor: TensorView) -> Hashable:
+        number = self._numbers.get(tensor)
+        if number is not None:
+            return number
+        self._numbers[tensor] = number = len(self._numbers)
+        return number, *self.contents(tensor)
+
+    def body(self, item: Fusion) -> Hashable:
+        return self.listed(item.exprs), self.listed(item.outputs)
+
+    def nothing(self, _item: object) -> Hashable:
+        return None
+
+    def word(self, item: str) -> Hashable:
+        return item
+
+    def member(self, item: Enum) -> Hashable:
+        return f"<{type(item).__name__}.{item._name_}>"
+
+    def number(self, item: object) -> Hashable:
+        return _name(type(item)), repr(item)  # 0.0 and -0.0, 1 and True differ
+
+    def bytes_(self, item: bytes) -> Hashable:
+        return "bytes", item.hex()
+
+    def listed(self, items: tuple[object, ...]) -> Hashable:
+        return tuple([_how(x.__class__)(self, x) for x in items])
+
+    def members(self, items: frozenset[object]) -> Hashable:
+        return "set", *[self.read(x) for x in sorted(items, key=spelled)]
+
+    def operation(self, item: PointOp) -> Hashable:
+        return _operation(item)
+
+    def contents(self, item: Any) -> tuple[Hashable, ...]:
+        kind = cast("type[object]", type(item))
+        name, names = _kind(kind)
+        found = [getattr(item, name) for name in names]
+        return name, *[_how(x.__class__)(self, x) for x in found]
+
+
+@cache
+def _how(kind: type[object]) -> Callable[[_Reader, Any], Hashable]:
+    """Return how what is of this class is read."""
+    rows: tuple[tuple[Any, Callable[[_Reader, Any], Hashable]], ...] = (
+        (TensorView, _Reader.tensor),
+        (Fusion, _Reader.body),
+        (_SCALARS, _Reader.scalar),
+        ((type(None), SourceLine), _Reader.nothing),
+        (Enum, _Reader.member),
+        (str, _Reader.word),
+        (_NUMBERS, _Reader.number),
+        ((tuple, list), _Reader.listed),
+        (PointOp, _Reader.operation),
+        (bytes, _Reader.bytes_),
+        (frozenset, _Reader.members),
+    )
+    for kinds, read in rows:
+        if issubclass(kind, kinds):
+            return read
+    if is_dataclass(kind):
+        return _Reader.contents
+    message = f"{_name(kind).rpartition('.')[2]} cannot be part of an expression"
+    raise TypeError(message)
+
+
+@cache
+def _operation(item: PointOp) -> Hashable:
+    return _Reader().contents(item)
+
+
+@cache
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+@cache
+def _kind(kind: Any) -> tuple[str, tuple[str, ...]]:
+    return _name(kind), tuple(f.name for f in fields(kind) if f.compare)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elements that are there in all turns of a loop, and of the loops around it.
+
+Nobody has to look for them: what is read is read as it is, and what is written cannot
+fail.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nfuser.compiler.ir.expr import Expr, Loop, Scatter, Take
+from nfuser.compiler.ir.fusion import Fusion
+from nfuser.compiler.ir.scalars.functions import less
+from nfuser.compiler.ops.loops.index_ranges import Range, Ranges, ranges_of
+from nfuser.compiler.ops.shapes.scatter import indices_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.compiler.ir.tensor import TensorView
+    from nfuser.compiler.ops.builder import Builder
+
+
+def writing_inside(b: Builder, loop: Loop) -> Loop:
+    """Let no scatter look for places that are there in each turn, by its number."""
+
+    def change(expr: Expr, ranges: Ranges) -> Expr:
+        is_open = isinstance(expr, Scatter) and not (expr.inside or expr.complaint)
+        if not is_open or not isinstance(expr, Scatter):
+            return expr
+        extents = expr.source.shape[: expr.lead]
+        indices = indices_of(ranges.definition, expr.index, extents)
+        if indices is None:
+            return expr
+        found = [ranges.of(t) for t in indices]
+        for known, extent in zip(found, extents, strict=True):
+            if known is None or not _is_there(b, known, extent, from_end=True):
+                return expr
+        return replace(expr, inside=True)
+
+    return _Inside(change).loop(loop, {})
+
+
+def reading_inside(b: Builder, loop: Loop) -> Loop:
+    """Let kernels look for no index from the end where turns count inside an axis."""
+
+    def change(expr: Expr, ranges: Ranges) -> Expr:
+        if not isinstance(expr, Take) or expr.inside or expr.along:
+            return expr
+        known = ranges.of(expr.index)
+        if known is None or not _is_there(b, known, expr.source.shape[expr.axis]):
+            return expr
+        return replace(expr, inside=True)
+
+    return _Inside(change).loop(loop, {})
+
+
+def _is_there(
+    b: Builder, known: Range, extent: Scalar, *, from_end: bool = False
+) -> bool:
+    """Tell whether all numbers from one to another name elements in all calls."""
+    low, high = known
+    least = low + extent if from_end else low
+    wanted = less(-1, least), less(high, extent)
+    return all(b.today(c) is not None and b.ask(c, usual=1) for c in wanted)
+
+
+class _Inside:
+    """Changes expressions of a loop, and of the loops inside of it."""
+
+    def __init__(self, change: Callable[[Expr, Ranges], Expr]) -> None:
+        self._change = change
+
+    def loop(self, loop: Loop, outside: Mapping[TensorView, Range]) -> Loop:
+        """Return ``loop`` changed; ``outside`` is known of its operands."""
+        body = loop.body
+        ranges = ranges_of(loop, outside)
+        exprs = [self._changed(expr, ranges) for expr in body.exprs]
+        if exprs == list(body.exprs):
+            return loop
+        return replace(loop, body=Fusion(body.name, exprs, body.outputs))
+
+    def _changed(self, expr: Expr, ranges: Ranges) -> Expr:
+        if not isinstance(expr, Loop):
+            return self._change(expr, ranges)
+        return self.loop(expr, ranges.of_operands(expr))

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers by which all turns of a loop read an array: elements that must be there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nfuser.compiler.ir.scalars.functions import less
+from nfuser.compiler.ops.loops.induction import ends_of
+from nfuser.errors import AxisError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.compiler.ops.builder import Builder, TurnIndex
+    from nfuser.compiler.ops.loops.induction import Counted
+
+
+def require_places(
+    b: Builder, places: Iterable[tuple[TurnIndex, Counted | None]], trips: Scalar
+) -> None:
+    """Refuse numbers of a loop of ``trips`` turns that name elements beyond an axis.
+
+    Those that are not counted by its turns are left to the loop around it.
+    """
+    listed = list(places)
+    if not listed or not b.ask(less(0, trips), usual=1):
+        return
+    for place, counted in listed:
+        if counted is not None:
+            _require(b, place, *ends_of(trips, counted))
+        elif b.places is not None:
+            b.places.append(place)
+
+
+def _require(b: Builder, place: TurnIndex, low: Scalar, high: Scalar) -> None:
+    """Refuse numbers from ``low`` to ``high`` of which one names no element."""
+    extent = place.extent
+    wrong = (
+        (high, not b.ask(less(high, extent), usual=1)),
+        (low, b.ask(less(low + extent, 0))),
+    )
+    for number, is_wrong in wrong:
+        if is_wrong:
+            message = (
+                f"index {b.today(number)} is out of bounds for axis {place.axis} with "
+                f"size {b.today(extent)}: the turns of a loop read up to there"
+            )
+            raise AxisError(message)

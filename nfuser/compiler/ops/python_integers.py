@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python integers beside an integer array whose dtype may not hold them.
+
+Arithmetic refuses such a number (``Builder.convert``). Comparisons answer by value,
+``clip`` holds to the dtype's own limits, and ``where`` wraps. What a run-time number
+needs for that the host works out in each call, so no other value traces again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeGuard
+
+import numpy as np
+
+import nfuser.compiler.ir.scalars.functions as scalar_functions
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.tensor import TensorView
+
+if TYPE_CHECKING:
+    from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.compiler.ops.builder import Builder, Operand
+
+_WHERE_BELOW = ("not_equal", "less", "less_equal")
+_WHERE_ABOVE = ("not_equal", "greater", "greater_equal")
+
+
+def limits_of(dtype: DType) -> tuple[int, int]:
+    """Return the least and the largest integer of ``dtype``."""
+    limits = np.iinfo(dtype.numpy.name)
+    return int(limits.min), int(limits.max)
+
+
+def is_python_integer(x: Operand, b: Builder) -> TypeGuard[int | Scalar]:
+    """Tell whether ``x`` is a Python integer, known or of the call."""
+    return b.type_of(x) is int and not isinstance(x, TensorView)
+
+
+def is_integer_array(x: Operand, b: Builder) -> TypeGuard[TensorView]:
+    """Tell whether ``x`` has an integer dtype of its own."""
+    return isinstance(x, TensorView) and x.dtype.is_integer and x not in b.weak
+
+
+def compare(b: Builder, name: str, x: TensorView, y: int | Scalar) -> TensorView:
+    """Compare each element with ``y`` by value, also where the dtype lacks it."""
+    low, high = limits_of(x.dtype)
+    if isinstance(y, int):
+        if low <= y <= high:
+            return b.point(name, x, b.convert(y, x.dtype))
+        answer = name in (_WHERE_BELOW if y > high else _WHERE_ABOVE)
+        found = b.constant(answer, DType.BOOL)
+        return b.point("select", b.point("equal", x, x), found, found)
+    near = scalar_functions.maximum(scalar_functions.minimum(y, high), low)
+    compared = b.point(name, x, b.from_scalar(near, x.dtype))
+    below, above = scalar_functions.less(y, low), scalar_functions.less(high, y)
+    outside = 1 - scalar_functions.equal(near, y)
+    # The nearest number that the dtype holds gives all answers but these.
+    joint, flag = {
+        "equal": ("bit_and", 1 - outside),
+        "not_equal": ("bit_or", outside),
+        "less": ("bit_or", above),
+        "less_equal": ("bit_and", 1 - below),
+        "greater": ("bit_or", below),
+        "greater_equal": ("bit_and", 1 - above),
+    }[name]
+    return b.point(joint, compared, b.from_scalar(flag, DType.BOOL))
+
+
+def lower_bound(b: Builder, x: Operand, low: Operand, dtype: DType) -> Operand:
+    """Return the bound that ``clip`` takes for ``low``, in ``dtype``.
+
+    What no number of ``x`` lies below is no bound at all, as in NumPy.
+    """
+    if not (is_integer_array(x, b) and is_python_integer(low, b)):
+        return low
+    least, none = limits_of(x.dtype)[0], _extremes(dtype)[0]
+    return scalar_functions.select(scalar_functions.less(least, low), low, none)
+
+
+def upper_bound(b: Builder, x: Operand, high: Operand, dtype: DType) -> Operand:
+    """Return the bound that ``clip`` takes for ``high``, in ``dtype``."""
+    if not (is_integer_array(x, b) and is_python_integer(high, b)):
+        return high
+    largest, none = limits_of(x.dtype)[1], _extremes(dtype)[1]
+    return scalar_functions.select(scalar_functions.less(high, largest), high, none)
+
+
+def _extremes(dtype: DType) -> tuple[int, int]:
+    """Return integers beyond which, in ``dtype``, lies no integer of 64 bits."""
+    return limits_of(dtype) if dtype.is_integer else (-(2**64), 2**64)
+
+
+def wrapped(b: Builder, x: Operand, dtype: DType) -> TensorView:
+    """Return ``x`` as ``where`` takes it: an integer of 64 bits, cast to ``dtype``."""
+    if not (dtype.is_integer and is_python_integer(x, b)):
+        return b.convert(x, dtype)
+    number = sc.as_scalar(x)
+    for part, wide in (
+        (scalar_functions.minimum(number, 0), DType.I64),
+        (scalar_functions.maximum(number, 0), DType.U64),
+    ):
+        b.convert(part.value if isinstance(part, sc.Const) else part, wide)
+    low, _ = limits_of(dtype)
+    turned = sc.modulo(number - low, 2**dtype.bits) + low
+    return b.from_scalar(turned, dtype)

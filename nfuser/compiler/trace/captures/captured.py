@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values that a traced function took from outside its arguments.
+
+An array that an operation met is one more input, read again at each call. Anything
+else that the function can read, numbers foremost, is a constant of the trace: when it
+changed, the function is traced again. Nothing stale is ever used.
+"""
+
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from nfuser.compiler.ir.base import node
+from nfuser.compiler.trace.captures.randomness.streams import Streams
+from nfuser.compiler.trace.captures.windows import memory_of
+from nfuser.compiler.trace.numpy.creation.tables import Held
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from nfuser.compiler.dtypes import DType
+    from nfuser.compiler.trace.captures.lookup.origin import Origin
+
+Read: TypeAlias = "Callable[[tuple[Any, ...], Mapping[str, Any]], Any]"
+
+
+@node
+class CapturedArray:
+    """An array from outside: the slot it has, and where it is read at each call."""
+
+    slot: int
+    origin: Origin
+    dtype: DType
+    ndim: int
+    library: type
+    native: Any  # the dtype in that library's terms
+    read: Read
+    whole: Origin | None = None  # what this is a part of
+
+
+@node
+class Captured:
+    """What a trace took from outside; ``read`` tells whether it is still so."""
+
+    arrays: tuple[CapturedArray, ...] = ()
+    constants: tuple[CapturedConstant, ...] = ()
+    aliases: tuple[tuple[Origin, Origin], ...] = ()
+    streams: Streams = Streams()
+
+    @property
+    def draws(self) -> bool:
+        """Whether calls draw from a stream."""
+        return bool(self.streams.drawn)
+
+    def holders(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+        """Return what stands on the way to all that is captured, and that itself."""
+        origins = [held.origin for held in (*self.constants, *self.arrays)]
+        return [x for origin in origins for x in origin.way(args, kwargs)]
+
+    def read_streams(
+        self, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> tuple[Any, ...] | None:
+        """Return the streams to draw from; None when it must be traced again."""
+        try:
+            return self.streams.read(args, kwargs or {})
+        except (AttributeError, LookupError, ValueError):
+            return None
+
+    def read(
+        self, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> tuple[Any, ...] | None:
+        """Return today's captured arrays; None when it must be traced again."""
+        kwargs = kwargs or {}
+        try:
+            for constant in self.constants:
+                if not constant.holds(constant.read(args, kwargs)):
+                    return None
+            for one, other in self.aliases:
+                if memory_of(one.read(args, kwargs)) != memory_of(
+                    other.read(args, kwargs)
+                ):
+                    return None
+            found = [array.read(args, kwargs) for array in self.arrays]
+            for array, item in zip(self.arrays, found, strict=True):
+                if type(item) is not array.library or item.dtype != array.native:
+                    return None
+                if len(item.shape) != array.ndim:
+                    return None
+        except (AttributeError, LookupError, ValueError):
+            return None
+        return tuple(found)
+
+    def placed(self, place: Callable[[Any], Any]) -> Captured:
+        """Return this with the tables of the trace as ``place`` gives them."""
+        arrays: list[CapturedArray] = []
+        for found in self.arrays:
+            root = found.origin.root
+            if not isinstance(root.place, Held):
+                arrays.append(found)
+                continue
+            item = root.place[root.key] = place(root.place[root.key])
+            arrays.append(replace(found, library=type(item), native=item.dtype))
+        return replace(self, arrays=tuple(arrays))
+
+
+@node
+class CapturedConstant:
+    """A value that the trace depends on, and the test that it is unchanged."""
+
+    origin: Origin
+    holds: Callable[[Any], bool]
+    read: Read

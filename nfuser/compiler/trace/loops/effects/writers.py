@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of NumPy that write into what they are given, told before they do."""
+
+# What a user calls has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nfuser.compiler.trace.captures.lookup.stores import is_in_place
+from nfuser.compiler.trace.captures.parts import is_silent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_FIRST = {
+    *("copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis"),
+}
+_METHODS = {"fill", "put", "sort", "partition", "itemset", "resize", "byteswap"}
+
+
+def writer(function: Any, written: Callable[[Any], Any]) -> Any:
+    """Return what is called in place of a function that writes, or None.
+
+    ``written`` is told of the array, and gives what stands for it.
+    """
+    name: str = getattr(function, "__name__", "")
+    owner = getattr(function, "__self__", None)
+    if is_silent(owner):
+        if name in _METHODS or is_in_place(name):
+            return getattr(written(owner), name)
+        return None
+    is_at = name == "at" and isinstance(owner, np.ufunc)
+    if is_at or (name in _FIRST and getattr(np, name, None) is function):
+        return partial(_into_first, function, written)
+    if isinstance(function, np.ufunc):
+        return partial(_into_outputs, function, written)
+    return None
+
+
+def _into_first(
+    function: Any, written: Callable[[Any], Any], x: Any, *args: Any, **options: Any
+) -> Any:
+    return function(written(x), *args, **options)
+
+
+def _into_outputs(
+    function: np.ufunc, written: Callable[[Any], Any], *args: Any, **options: Any
+) -> Any:
+    """Call a ufunc, whose outputs may follow its operands."""
+    outputs = (x if x is None else written(x) for x in args[function.nin :])
+    return function(*args[: function.nin], *outputs, **options)

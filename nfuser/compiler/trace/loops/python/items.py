@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What loops run over that is as long as an array: rows, also in pairs or counted."""
+
+# What a traced function holds has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from nfuser.compiler.ir.scalars.functions import equal, minimum
+from nfuser.compiler.ir.scalars.scalar import Const
+from nfuser.compiler.trace.loops.python.ranges import OpenRange, open_range, reverse
+from nfuser.compiler.trace.standins.standin import Standin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.compiler.trace.tracer import Tracer
+
+
+class OpenItems:
+    """As many items as there are turns; ``item`` gives that of a turn."""
+
+    def __init__(
+        self,
+        trips: Scalar,
+        item: Callable[[Any], Any],
+        one_by_one: Callable[[], Iterator[Any]],
+    ) -> None:
+        self.trips = trips
+        self.item = item
+        self._one_by_one = one_by_one
+
+    @property
+    def length(self) -> int | None:
+        """How many there are, if that is the same in each call."""
+        return self.trips.value if isinstance(self.trips, Const) else None
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return the items as Python has them."""
+        return self._one_by_one()
+
+
+def open_items(t: Tracer, turns: Any) -> OpenRange | OpenItems | None:
+    """Return what gives the item of a turn that is not known; else None."""
+    if type(turns) is range:
+        return open_range(t, turns.start, turns.stop, turns.step)
+    if isinstance(turns, (OpenRange, OpenItems)):
+        return turns
+    rows: Any = turns
+    if not isinstance(turns, Standin) or not hasattr(type(turns), "_remake"):
+        return None
+    shape = t.operand(turns).shape
+    return OpenItems(shape[0], rows.__getitem__, lambda: iter(rows)) if shape else None
+
+
+def opening(t: Tracer, function: Any) -> Any:
+    """Return what is called in place of ``range``, ``zip`` and their like; else None.
+
+    What that gives may be as long as an array, or as a bound says that is not known.
+    """
+    if function is reversed:
+        return reverse
+    for plain, opened in ((range, open_range), (zip, _zipped), (enumerate, _counted)):
+        if function is plain:
+            return partial(opened, t)
+    return None
+
+
+def _zipped(t: Tracer, *given: Any, strict: Any = False) -> Any:
+    """Return ``zip(*given, strict=strict)``."""
+    parts = [open_items(t, x) for x in given]
+    found = [x for x in parts if x is not None]
+    if not found or len(found) < len(parts):
+        return zip(*given, strict=strict)
+    trips = found[0].trips
+    for other in (x.trips for x in found[1:]):
+        if other is trips or t.ask(equal(trips, other), usual=1):
+            continue
+        if strict:
+            return zip(*given, strict=True)
+        trips = minimum(trips, other)
+    return OpenItems(
+        trips,
+        lambda turn: tuple(x.item(turn) for x in found),
+        lambda: zip(*found, strict=False),
+    )
+
+
+def _counted(t: Tracer, given: Any, start: Any = 0) -> Any:
+    """Return ``enumerate(given, start)``."""
+    found = open_items(t, given)
+    if found is None:
+        return enumerate(given, start)
+    return OpenItems(
+        found.trips,
+        lambda turn: (turn if start == 0 else turn + start, found.item(turn)),
+        lambda: iter(enumerate(found, start)),
+    )

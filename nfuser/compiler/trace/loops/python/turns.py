@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run the body of a plain loop once, and find out what it carries on."""
+
+# What a traced function holds has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportPrivateUsage=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import nfuser.compiler.ops as ops
+import nfuser.compiler.trace.call.tree as tree
+from nfuser.compiler.ir.scalars.functions import equal
+from nfuser.compiler.trace.loops.carried import leaf
+from nfuser.compiler.trace.loops.python.state import (
+    UNBOUND,
+    State,
+    Variables,
+    is_array,
+    is_same,
+)
+from nfuser.compiler.trace.loops.record import IterationStep, run_loop
+from nfuser.compiler.trace.standins.standin import Standin
+from nfuser.errors import ShapeError, TraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.compiler.trace.tracer import Tracer
+
+_MOST_ATTEMPTS = 40
+
+
+class _AgainError(Exception):
+    """A body carries more than it was given."""
+
+
+class Turning:
+    """One loop; ``names`` are the variables that it may carry on."""
+
+    def __init__(
+        self, plain: Any, variables: Variables, names: tuple[str, ...]
+    ) -> None:
+        self._plain = plain
+        self._t: Tracer = plain._t
+        self._variables = variables
+        self._names = [n for n in names if n in variables]
+        self._carried = [n for n in self._names if _can_begin(variables[n])]
+        self._starts: dict[str, _Zeros] = {}  # of variables that are unbound before
+        self._roots: list[Any] = []  # arrays that the body writes into
+        self._shared: set[str] = set()
+        self._chosen: set[str] = set()  # a choice may have left what was there
+
+    def run(
+        self,
+        body: Callable[[Any], Any],
+        trips: Scalar | None,
+        stop: str | None,
+        begun: Any = True,
+        test: Callable[[], Any] | None = None,
+    ) -> None:
+        """Write the loop down; ``test`` says after each turn whether there is more."""
+        plain = self._plain
+        has_flag = stop is not None or test is not None
+
+        def goes_on() -> Any:
+            more = True if stop is None else plain.not_(self._variables[stop])
+            return more if test is None else plain.both(more, test)
+
+        flag = plain.truth(begun) if has_flag else None
+        self.until_settled(body, trips, flag, goes_on)
+
+    def until_settled(
+        self,
+        body: Callable[[Any], Any],
+        trips: Scalar | None,
+        flag: Any,
+        goes_on: Callable[[], Any],
+    ) -> None:
+        """Run the body until all that it carries is known, and write the loop down."""
+        for _ in range(_MOST_ATTEMPTS):
+            try:
+                self._recorded(body, trips, flag, goes_on)
+            except _AgainError:
+                continue
+            return
+        message = "write the loop with nfuser.lax: what it carries changes again"
+        raise TraceError(message)
+
+    def _recorded(
+        self,
+        body: Callable[[Any], Any],
+        trips: Scalar | None,
+        flag: Any,
+        goes_on: Callable[[], Any],
+    ) -> None:
+        variables, t = self._variables, self._t
+        before = State(t, variables)
+        held = [
+            self._starts[n].values(t) if n in self._starts else variables[n]
+            for n in self._carried
+        ]
+        flat, shape = tree.flatten(held)
+        items = [*flat, *self._roots, *([] if flag is None else [flag])]
+        slots = {
+            len(flat) + k: r._slot
+            for k, r in enumerate(self._roots)
+            if r._slot is not None
+        }
+        labels = [self._carried[0] if self._carried else "a value"] * len(items)
+
+        def step(given: list[Any], turn: Any) -> IterationStep:
+            try:
+                return self._step(
+                    given, turn, shape, len(flat), before, body, goes_on, flag
+                )
+            finally:
+                before.restore()
+
+        try:
+            with self._plain.once():
+                found, _ = run_loop(
+                    t,
+                    items,
+                    labels,
+                    step,
+                    trips,
+                    flag=None if flag is None else len(items) - 1,
+                    slots=slots,
+                )
+        finally:
+            before.restore()
+        values = tree.unflatten(shape, found[: len(flat)])
+        for name, value in zip(self._carried, values, strict=False):
+            variables[name] = value
+        for root, value in zip(self._roots, found[len(flat) :], strict=False):
+            self._plain.assign(root, value)
+        for name, value in zip(self._carried, values, strict=False):
+            is_shared = trips is None or name in self._shared
+            if is_shared or name in self._chosen:
+                _mark(value, before.names.get(name))
+
+    def _step(
+        self,
+        given: list[Any],
+        turn: Any,
+        shape: Any,
+        count: int,
+        before: State,
+        body: Callable[[Any], Any],
+        goes_on: Callable[[], Any],
+        flag: Any,
+    ) -> IterationStep:
+        variables = self._variables
+        values = tree.unflatten(shape, given[:count])
+        for name, value in zip(self._carried, values, strict=False):
+            variables[name] = value
+        heads = [(x, x._held) for x in given if hasattr(x, "_held")]
+        for root, value in zip(self._roots, given[count:], strict=False):
+            root._held, root._is_own = value._operand(), False
+        body(turn)
+        more = goes_on() if flag is not None else None
+        self._look(before, heads)
+        ends = [variables[n] for n in self._carried]
+        after, found = tree.flatten(ends)
+        if found != shape:
+            message = (
+                "bind what a loop carries to values of one structure: expected "
+                f"{values!r}, found {ends!r} after one turn"
+            )
+            raise TraceError(message)
+        self._require_sizes(given[:count], after)
+        self._find_shared(before, given)
+        carried = [*after, *(self._t.wrap(r._operand()) for r in self._roots)]
+        return IterationStep(
+            [*carried, *([] if flag is None else [self._plain.truth(more)])]
+        )
+
+    def _look(self, before: State, heads: list[tuple[Any, Any]]) -> None:
+        """Carry on what turned out to change; run the body again then."""
+        again = self._refuse_mixed(before, heads)
+        for name in self._names:
+            now, was = self._variables[name], before.names[name]
+            if name in self._carried:
+                if now is UNBOUND:
+                    self._carried.remove(name)
+                    again = True
+            elif not (now is was or now is UNBOUND or is_same(now, was)):
+                self._carried.append(name)
+                if was is UNBOUND:
+                    self._starts[name] = _Zeros(self._t, now)
+                again = True
+        for root in before.written():
+            if all(root is not r for r in self._roots):
+                self._roots.append(root)
+                again = True
+        if again:
+            raise _AgainError
+
+    def _refuse_mixed(self, before: State, heads: list[tuple[Any, Any]]) -> bool:
+        """Leave a variable alone whose array is written, and never bound anew.
+
+        One that is written and bound anew may be another name's array, too.
+        """
+        written = [x for x, held in heads if x._held is not held and not x._is_number]
+        for name in list(self._carried):
+            value = self._variables[name]
+            if name not in self._starts and any(value is x for x in written):
+                self._carried.remove(name)
+                self._names.remove(name)
+                return True
+        firsts = [before.names[n] for n in self._carried if n not in self._starts]
+        roots = [_root_of(x) for first in firsts for x in tree.flatten(first)[0]]
+        if written or any(r is x for r in roots for x in self._roots):
+            message = (
+                "write y = x.copy() before the loop, and use one name only for what "
+                "its body assigns to: an array that is both assigned to and bound anew "
+                "may be another name's array, too"
+            )
+            raise TraceError(message)
+        return False
+
+    def _require_sizes(self, given: list[Any], after: list[Any]) -> None:
+        """Refuse an array that is of another size after a turn."""
+        t = self._t
+        for one, other in zip(given, after, strict=True):
+            sizes = [t.tensor(x).shape for x in (one, other)]
+            for a, b in zip(*sizes, strict=False):
+                if a is not b and not t.ask(equal(a, b), usual=1):
+                    message = (
+                        "start with an array of the size that the body gives it, or "
+                        "write nfuser.unroll(range(n)): what a loop carries keeps its "
+                        f"sizes, expected {t.builder.today(a)}, found "
+                        f"{t.builder.today(b)} after one turn"
+                    )
+                    raise ShapeError(message)
+
+    def _find_shared(self, before: State, given: list[Any]) -> None:
+        """Note variables whose array is, after a turn, not theirs alone."""
+        seen: dict[int, str] = {}
+        own = {id(x) for x in given}
+        for name in self._carried:
+            for x in tree.flatten(self._variables[name])[0]:
+                if not hasattr(type(x), "_remake"):
+                    continue
+                is_fresh = before.is_own(x) and id(x) not in own
+                if any(id(a) in own or not before.is_own(a) for a, _ in x._chosen_of):
+                    self._chosen.add(name)
+                if not is_fresh or id(x) in seen:
+                    self._shared |= {name, seen.get(id(x), name)}
+                seen[id(x)] = name
+
+
+def _root_of(x: Any) -> Any:
+    root = getattr(x, "_root", None) if isinstance(x, Standin) else None
+    return x if root is None else root
+
+
+def run_one(
+    plain: Any,
+    variables: Variables,
+    names: tuple[str, ...],
+    pred: Any,
+    sides: tuple[Any, Any],
+) -> Any:
+    """Run the side of a choice that is taken, as a loop of one turn at most."""
+    variables.add(_RESULT)
+    never = plain._t.call(ops.logical_not, pred)
+    for wanted, side in ((pred, sides[0]), (never, sides[1])):
+
+        def body(_: Any, side: Callable[[], Any] = side) -> None:
+            variables[_RESULT] = side()
+
+        turning = Turning(plain, variables, (*names, _RESULT))
+        turning.until_settled(body, None, wanted, lambda: False)
+    return variables[_RESULT]
+
+
+_RESULT = "_nf_result"
+
+
+class _Zeros:
+    """What a variable begins with that nobody reads before it is bound.
+
+    Its dtype and its sizes are those that the body gives it.
+    """
+
+    def __init__(self, t: Tracer, value: Any) -> None:
+        flat, self.shape = tree.flatten(value)
+        found = [leaf(t, x, "a value") for x in flat]
+        self.made = [(one.form, one.held.shape) for one in found]
+
+    def values(self, t: Tracer) -> Any:
+        """Return zeros, written down where the trace is."""
+        b = t.builder
+        found: list[Any] = []
+        for form, sizes in self.made:
+            if form.weak is not None:
+                found.append(form.weak(0))
+                continue
+            zero = b.constant(form.dtype.numpy.type(0).item(), form.dtype)
+            held = ops.broadcast_to(b, zero, sizes) if sizes else zero
+            one = t.wrap(b.point("copy", held))
+            one._is_array = form.is_array
+            found.append(one)
+        return tree.unflatten(self.shape, found)
+
+
+def _can_begin(value: Any) -> bool:
+    """Tell whether a variable holds what a loop can carry."""
+    if value is UNBOUND:
+        return False
+    for x in tree.flatten(value)[0]:
+        if not isinstance(x, (Standin, bool, int, float, complex)):
+            return False
+    return True
+
+
+def _mark(value: Any, before: Any) -> None:
+    """Mark arrays that may be other names' arrays, too, as that of before the loop."""
+    for one in filter(is_array, tree.flatten(value)[0]):
+        one._choose(filter(is_array, tree.flatten(before)[0]))

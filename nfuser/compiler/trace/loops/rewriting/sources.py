@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The source of a function that runs, if compiling it gives what runs."""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import linecache
+from functools import lru_cache
+from types import CodeType
+from typing import TYPE_CHECKING, TypeAlias
+
+from nfuser.compiler.ir.base import node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FunctionNode: TypeAlias = "ast.FunctionDef | ast.Lambda"
+_FUTURES = sum(
+    getattr(__future__, name).compiler_flag for name in __future__.all_feature_names
+)
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+
+
+@node
+class FunctionSource:
+    """A function as it is written, and the class around it, for its private names."""
+
+    function: FunctionNode
+    owner: str
+
+
+def source_of(code: CodeType) -> FunctionSource | None:
+    """Return the source of ``code``; None where it is unknown, or is another one.
+
+    An edited file compiles to something else than what runs, and is not believed.
+    """
+    lines = linecache.getlines(code.co_filename)
+    if not lines:
+        return None
+    flags = code.co_flags & _FUTURES
+    for candidate, found in _functions("".join(lines), code.co_filename, flags):
+        if candidate.co_name == code.co_name and _is_same(candidate, code):
+            return found
+    return None
+
+
+@lru_cache(64)
+def _functions(
+    text: str, file: str, flags: int
+) -> tuple[tuple[CodeType, FunctionSource], ...]:
+    """Return every function of a file: compiled, and as it is written."""
+    try:
+        tree = ast.parse(text, file)
+        whole = compile(text, file, "exec", flags=flags, dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return ()
+    return tuple(_pairs(tree, whole))
+
+
+def _pairs(
+    tree: ast.AST, whole: CodeType, owner: str = ""
+) -> Iterator[tuple[CodeType, FunctionSource]]:
+    """Pair functions and their code by what is at one place of the file."""
+    sources: dict[tuple[int, str], list[FunctionSource]] = {}
+    for found, name, within in _written(tree, owner):
+        first = found.lineno
+        if isinstance(found, ast.FunctionDef) and found.decorator_list:
+            first = min(d.lineno for d in found.decorator_list)
+        sources.setdefault((first, name), []).append(FunctionSource(found, within))
+    for code in _codes(whole):
+        listed = sources.get((code.co_firstlineno, code.co_name), [])
+        # Of several lambdas in a line, the columns tell.
+        for source in listed if len(listed) == 1 else _at_place(code, listed):
+            yield code, source
+
+
+def _at_place(code: CodeType, listed: list[FunctionSource]) -> list[FunctionSource]:
+    places = [p for p in code.co_positions() if p[0] and p[2] is not None]
+    starts = {(p[0], p[2]) for p in places if p[2]}
+    return [s for s in listed if _start(s.function) in starts][:1]
+
+
+def _start(function: FunctionNode) -> tuple[int, int]:
+    body = function.body[0] if isinstance(function.body, list) else function.body
+    return body.lineno, body.col_offset
+
+
+def _written(tree: ast.AST, owner: str) -> Iterator[tuple[FunctionNode, str, str]]:
+    for child in ast.iter_child_nodes(tree):
+        within = owner
+        if isinstance(child, ast.ClassDef):
+            within = child.name
+        elif isinstance(child, ast.FunctionDef):
+            yield child, child.name, owner
+        elif isinstance(child, ast.Lambda):
+            yield child, "<lambda>", owner
+        yield from _written(child, within)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            if inner.co_name not in _COMPREHENSIONS:
+                yield inner
+            yield from _codes(inner)
+
+
+def _is_same(one: CodeType, other: CodeType) -> bool:
+    """Tell whether two codes do the same; they may stand at other lines."""
+    facts = [
+        (
+            *(c.co_code, c.co_names, c.co_varnames, c.co_freevars, c.co_cellvars),
+            *(c.co_argcount, c.co_posonlyargcount, c.co_kwonlyargcount, c.co_flags),
+            c.co_exceptiontable,
+        )
+        for c in (one, other)
+    ]
+    if facts[0] != facts[1] or len(one.co_consts) != len(other.co_consts):
+        return False
+    return all(
+        _is_same(a, b)
+        if isinstance(a, CodeType) and isinstance(b, CodeType)
+        else type(a) is type(b) and repr(a) == repr(b)
+        for a, b in zip(one.co_consts, other.co_consts, strict=True)
+    )

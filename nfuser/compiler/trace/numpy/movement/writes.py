@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Let the elements of an array, or of a view of it, be others: a new version of it."""
+
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import nfuser.compiler.ops as ops
+import nfuser.compiler.trace.numpy.names.refusals as refusals
+from nfuser.compiler.dtypes.promotion import safe_cast
+from nfuser.compiler.ir.scalars.functions import equal
+from nfuser.compiler.ops.shapes.assign import AssignedPart
+from nfuser.compiler.trace.standins.literals import array_of
+from nfuser.compiler.trace.standins.sizes import is_sequence
+from nfuser.compiler.trace.standins.standin import Standin
+from nfuser.errors import MutationError, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nfuser.compiler.dtypes import DType
+    from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.compiler.ir.tensor import TensorView
+    from nfuser.compiler.trace.tracer import Tracer
+
+
+def write(t: Tracer, x: Any, value: Any, casting: str) -> None:
+    """Let the elements that ``x`` stands for be ``value``."""
+    b = t.builder
+    b.source = t.turns.line()
+    root, views = x._chain()
+    if root._is_variable:
+        message = (
+            "assign to x.copy(): a function that a derivative is taken of cannot "
+            "assign to its arguments"
+        )
+        raise MutationError(message)
+    part = x
+    while part is not None and part is not root:
+        if part._is_shared:  # at a place that differs from turn to turn
+            raise UnsupportedError(refusals.COUNTED)
+        part = part._base
+    if root._is_shared:
+        message = (
+            "assign to x.copy(): an array that a loop bound anew may be another "
+            "name's array, too, or that of before the loop"
+        )
+        raise MutationError(message)
+    held = root._operand()
+    target = AssignedPart(b, held, views)
+    new = fitted(t, value, target.shape, target.dtype, casting)
+    if not target.steps and root._slot is None:
+        root._is_own = False
+        root._hold(new)
+        return
+    if not root._is_own:
+        held = b.point("copy", held)
+        root._is_own = True
+    root._hold(target.assigned(b, held, new))
+
+
+def fitted(
+    t: Tracer, value: Any, shape: Sequence[Scalar], dtype: DType, casting: str
+) -> TensorView:
+    """Return a value in the dtype and the shape of the elements that it is for."""
+    b = t.builder
+    taken = t.operand(value) if not is_sequence(value) else array_of(t, value)
+    if casting == "unsafe":
+        if isinstance(value, (np.generic, np.ndarray)) and not isinstance(
+            value, Standin
+        ):
+            taken = b.tensor(taken)
+        found = b.convert(taken, dtype)
+    else:
+        found = b.tensor(taken)
+        safe_cast(found.dtype, dtype, casting)
+        found = b.cast(found, dtype)
+    lead = found.ndim - len(shape)
+    if casting == "unsafe" and all(
+        b.ask(equal(n, 1), usual=1) for n in found.shape[: max(lead, 0)]
+    ):
+        found = ops.squeeze(b, found, tuple(range(max(lead, 0))))
+    pairs = zip(reversed(found.shape), reversed(shape), strict=False)
+    known = [(b.today(a), b.today(c)) for a, c in pairs]
+    fits = found.ndim <= len(shape) and all(
+        a is None or c is None or a in (1, c) for a, c in known
+    )
+    if not fits:
+        given, wanted = b.shape_text(found.shape), b.shape_text(shape)
+        raise refusals.does_not_fit(wanted, given, is_item=casting == "unsafe")
+    return ops.broadcast_to(b, found, shape)

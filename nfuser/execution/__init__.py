@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What calls run: devices, host programs, caches, and arrays in chunks."""
