@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    _Stamp: TypeAlias = tuple[str, int, int, int]
+    _Stamp: TypeAlias = tuple[int, int, int]
 
 
 class Sources:
@@ -26,33 +26,41 @@ class Sources:
     """
 
     def __init__(self, folders: Iterable[str]) -> None:
-        self._folders = tuple(folders)
-        self._stamps = self._look()
+        self._stamps = {path: _stamp(path) for path in _files(folders)}
         self._digest: str | None = None
 
     def are_as_imported(self) -> bool:
-        """Tell whether no file has changed since the first module was imported."""
-        return self._look() == self._stamps
+        """Tell whether no file has changed since the first module was imported.
+
+        One that has come since then is imported by none of the others.
+        """
+        return all(_stamp(path) == stamp for path, stamp in self._stamps.items())
 
     def digest(self) -> str:
         """Return a digest of the files, which were read once."""
         if self._digest is None:
             digest = hashlib.sha256()
-            for path, *_ in self._stamps:
+            for path in self._stamps:
                 digest.update(Path(path).name.encode() + _contents(path))
             self._digest = digest.hexdigest()
         return self._digest
 
-    def _look(self) -> list[_Stamp]:
-        """Return each file with what changes when it is written or replaced."""
-        found: list[_Stamp] = []
-        for top in self._folders:  # a walk passes over what it may not read
-            for folder, _, files in os.walk(top):
-                for path in (f"{folder}/{file}" for file in files):
-                    if path.endswith(".py"):
-                        at = os.stat(path)
-                        found.append((path, at.st_ino, at.st_size, at.st_mtime_ns))
-        return sorted(found)
+
+def _files(folders: Iterable[str]) -> list[str]:
+    found: list[str] = []
+    for top in folders:  # a walk passes over what it may not read
+        for folder, _, files in os.walk(top):
+            found += [f"{folder}/{file}" for file in files if file.endswith(".py")]
+    return sorted(found)
+
+
+def _stamp(path: str) -> _Stamp | None:
+    """Return what changes when a file is written or replaced."""
+    try:
+        at = os.stat(path)
+    except OSError:
+        return None
+    return at.st_ino, at.st_size, at.st_mtime_ns
 
 
 def _contents(path: str) -> bytes:
