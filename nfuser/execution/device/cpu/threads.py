@@ -41,7 +41,11 @@ from nfuser.execution.device.cpu.kernel import (
     kernel_failure,
 )
 from nfuser.execution.device.native import layout
-from nfuser.execution.device.native.library import kernel_caller, library
+from nfuser.execution.device.native.library import (
+    begin_library,
+    kernel_caller,
+    library,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -103,6 +107,15 @@ def run_range(
     status = _pool().share(ctypes.addressof(job))
     if status:
         raise kernel_failure(status)
+
+
+def begin_sharing(elements: int) -> None:
+    """Have what ``run_range`` shares so much work with compiled, if it will be asked.
+
+    It takes LLVM as long as ten kernels do, once where there is a cache.
+    """
+    if elements > SERIAL_COST and share_of_threads() > 1 and system.has("native_calls"):
+        begin_library()
 
 
 def chunk_size(total: int, grain: int, cost: int, least: int = CHUNK_COST) -> int:

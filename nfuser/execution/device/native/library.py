@@ -10,7 +10,7 @@ import ctypes
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from nfuser.codegen.numba.compiler_lock import undisturbed
+from nfuser.codegen.numba.compiler_lock import COMPILER, Later, undisturbed
 from nfuser.codegen.numba.llvm.compile_llvm import compile_llvm
 from nfuser.codegen.objects.load_object import load_object
 from nfuser.execution.device.native import COMPILED
@@ -70,6 +70,12 @@ class NativeLibrary:
 def library() -> NativeLibrary:
     """Return the native source as machine code, one for the process."""
     return undisturbed(_only)
+
+
+@cache
+def begin_library() -> Later[NativeLibrary]:
+    """Have a thread compile it; who asks for the library meanwhile waits for that."""
+    return Later(_only, COMPILER)
 
 
 @cache

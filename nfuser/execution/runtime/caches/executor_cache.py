@@ -9,6 +9,7 @@ source). Each is bounded, and makes what is missing once, whichever thread asks.
 from __future__ import annotations
 
 from functools import partial, partialmethod
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import nfuser.config as config
@@ -23,6 +24,7 @@ from nfuser.compiler.ir.scalars import scalar_walk
 from nfuser.compiler.ir.scalars.open_integer import closed
 from nfuser.compiler.ir.scalars.scalar import ScalarInput
 from nfuser.errors import ArgumentError, ShapeError
+from nfuser.execution.device.cpu.threads import begin_sharing
 from nfuser.execution.device.describe.descriptor import Descriptor
 from nfuser.execution.runtime.caches.first_calls import find_call, first_call, keep_call
 from nfuser.execution.runtime.call import InputReader, describe_call, run_call
@@ -162,14 +164,15 @@ class FusionExecutorCache:
         kept = find_call(first)
         if kept is not None and kept.program is not None:
             return self._known_plan(kept, answers, place, arrays, counters)
-        found, facts, is_new_here = self._found(
-            answers, place, arrays, integers, counters, outputs
-        )
+        if first and place.backend == "cpu":
+            begin_sharing(max((prod(d.shape) for d in arrays.values()), default=0))
+        given = answers, place, arrays, integers, counters, outputs
+        found, facts, is_new_here = self._found(*given)
         chosen = kept.heuristics if kept else heuristics_for(found.segmented, facts)
         heuristics = closed(chosen)
         runtime = self._runtime(found, heuristics, place, counters, is_new_here)
-        given = found, runtime, facts, place, arrays, heuristics
-        plan = build_plan(*given, self._decided, outputs.keys())
+        made = found, runtime, facts, place, arrays, heuristics
+        plan = build_plan(*made, self._decided, outputs.keys())
         if first is not None and kept is None:
             keep_call(first, plan.program, runtime, heuristics)
         return plan
