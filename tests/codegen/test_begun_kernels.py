@@ -23,9 +23,12 @@ from nfuser.codegen.numba.compile_cpu import begin_cpu
 from nfuser.codegen.numba.compiler_lock import COMPILER, FINISHER, Later
 from nfuser.execution.runtime.caches.shared_cache import forget_all
 from nfuser.execution.runtime.compile import executable
+from nfuser.execution.runtime.compile.executable import KERNELS
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from nfuser.codegen.printers.source import Source
 
 SOURCE = """
 def doubled(start, stop, x):
@@ -132,3 +135,60 @@ def test_who_holds_the_compiler_does_what_others_would_wait_for_it_with() -> Non
     tripled = nfuser.fuse(lambda x: x * 3 - 0.125)  # pyright: ignore[reportUnknownLambdaType]
     with COMPILER:
         np.testing.assert_array_equal(tripled(np.ones(5)), np.ones(5) * 3 - 0.125)
+
+
+def test_llvm_has_pythons_lock_soon_and_others_as_before() -> None:
+    before = sys.getswitchinterval()
+    during = Later(sys.getswitchinterval).wait()
+    with FINISHER:  # whoever was at work has done all of it
+        assert sys.getswitchinterval() == before
+    assert during < before / 5
+    assert Later(sys.getswitchinterval, COMPILER).wait() == before
+    Later(lambda: sys.setswitchinterval(0.002)).wait()
+    with FINISHER:
+        assert sys.getswitchinterval() == pytest.approx(0.002)
+    sys.setswitchinterval(before)
+
+
+def test_the_longest_kernel_of_a_program_is_begun_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    forget_all()
+    begun: list[int] = []
+    begin = KERNELS.begin
+
+    def noted(source: Source, *given: Any) -> Any:
+        begun.append(len(source.text))
+        return begin(source, *given)
+
+    def program(x: Any) -> Any:
+        rows = x.sum(axis=1) * 2
+        columns = np.exp(x - 1).sum(axis=0) + np.tanh(x * x).max(axis=0) * 3 - 0.25
+        return rows, columns
+
+    monkeypatch.setattr(KERNELS, "begin", noted)
+    x = np.random.default_rng(1).standard_normal((7, 7))
+    found = nfuser.fuse(program)(x)
+    assert len(begun) == 2
+    assert begun == sorted(begun, reverse=True)
+    for one, other in zip(found, program(x), strict=True):
+        np.testing.assert_allclose(one, other)
+
+
+@pytest.mark.parametrize(("size", "is_begun"), [(100, "0"), (1_000_000, "1")])
+def test_what_threads_share_work_with_is_compiled_meanwhile(
+    tmp_path: Path, size: int, is_begun: str
+) -> None:
+    script = f"""
+import numpy as np, nfuser
+from nfuser.execution.device.native.library import begin_library
+nfuser.fuse(lambda x: x * 3 - 0.75)(np.ones({size}))
+print(begin_library.cache_info().currsize)
+"""
+    known = {"NFUSER_CACHE_DIR": str(tmp_path), "NFUSER_NUM_THREADS": "2"}
+    command = [sys.executable, "-c", script]
+    for is_kept in (False, True):
+        ended = subprocess.run(
+            command, capture_output=True, env=os.environ | known, timeout=60, check=True
+        )
+        assert ended.stdout.decode().strip() == ("0" if is_kept else is_begun)

@@ -22,6 +22,7 @@ import atexit
 import os
 import sys
 import threading
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from importlib import import_module
@@ -38,6 +39,7 @@ COMPILER = threading.RLock()
 FINISHER = threading.RLock()  # what is taken by who has LLVM finish a kernel
 _NUMBA = ("numba.core.compiler_lock", "numba.cuda.core.compiler_lock")
 _LONGEST_WAIT = 60  # seconds at exit
+_TURN = 0.0005  # seconds that a thread has Python's lock while LLVM's waits for it
 _held: list[object] = []
 
 
@@ -137,12 +139,31 @@ def _steps(
             raise
         except BaseException as error:  # noqa: BLE001 (it is raised there)
             meant_for_the_caller = error
-        with lock, no_collection():
+        with lock, no_collection(), _turns_with(lock):
             _work_off(left, answers, meant_for_the_caller)
     except BaseException as error:  # noqa: BLE001 (it is raised where it was asked)
         answers.append((None, error))
     finally:
         end()
+
+
+@contextmanager
+def _turns_with(lock: threading.RLock) -> Generator[None]:
+    """Have Python's lock soon, each of the hundred times that LLVM is asked something.
+
+    A thread that wants it waits for 5 ms else, as long as another has work in Python:
+    LLVM stood still for a third of the time.
+    """
+    before = sys.getswitchinterval()
+    if lock is FINISHER and before > _TURN:  # of whose holders there is one at a time
+        sys.setswitchinterval(_TURN)
+        try:
+            yield
+        finally:
+            if sys.getswitchinterval() == _TURN:  # nobody has set another since
+                sys.setswitchinterval(before)
+    else:
+        yield
 
 
 def imported(name: str) -> Any:

@@ -137,17 +137,24 @@ def heuristics_for(segmented: Segmented, facts: Facts) -> tuple[Heuristic, ...]:
 def build_runtime(
     segmented: Segmented, heuristics: tuple[Heuristic, ...], place: Place
 ) -> FusionKernelRuntime:
-    """Schedule, lower, print and compile every segment that nobody has yet."""
-    begun: list[tuple[Segment, Source, Callable[[], tuple[Any, Origin]]]] = []
-    for segment, heuristic in zip(segmented.kernels, heuristics, strict=True):
-        progress.kernels(len(begun), len(heuristics))
-        source = _source(segment, heuristic, place.target)
+    """Schedule, lower, print and compile every segment that nobody has yet.
+
+    The longest is begun first: LLVM, which finishes one while others are begun, has
+    least to do when the last one is.
+    """
+    kernels = segmented.kernels
+    lengths = {k: len(segment.fusion.exprs) for k, segment in enumerate(kernels)}
+    begun: dict[int, tuple[Source, Callable[[], tuple[Any, Origin]]]] = {}
+    for number in sorted(lengths, key=lengths.__getitem__, reverse=True):
+        progress.kernels(len(begun), len(kernels))
+        source = _source(kernels[number], heuristics[number], place.target)
         _dump(source)
         wait = KERNELS.begin(source, place.backend, place.device.index)
-        begun.append((segment, source, wait))
+        begun[number] = source, wait
     made: list[CompiledSegment] = []
     origins: Counter[str] = Counter()
-    for segment, source, wait in begun:
+    for number, segment in enumerate(kernels):
+        source, wait = begun[number]
         executable, origin = wait()
         origins[origin] += 1
         made.append(CompiledSegment(segment, source, executable))

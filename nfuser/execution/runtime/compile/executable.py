@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import nfuser.config as config
 from nfuser.base.debug import timing
@@ -41,7 +41,15 @@ class Backend:
 
 
 Origin: TypeAlias = Literal["compiled", "loaded", "reused"]
-_Later = Later[tuple[Any, Origin]]
+
+
+class _Made(NamedTuple):
+    executable: Any
+    origin: Origin
+    kept: list[MachineCode]  # what is to be kept by who waits first
+
+
+_Later = Later[_Made]
 
 
 class KernelCache:
@@ -73,13 +81,16 @@ class KernelCache:
 
         def wait() -> tuple[Any, Origin]:
             if holds_compiler() and not begun.is_done:  # nor is it while this waits
-                return _begun(source, backend, device, _done).wait()
+                made = _begun(source, backend, device, _done).wait()
+                _keep(made, source, backend)
+                return made.executable, made.origin
             try:
-                made, origin = begun.wait()
+                made = begun.wait()
             finally:
                 if begun.has_failed:
                     self._found.forget(key, begun)
-            return made, origin if is_new else "reused"
+            _keep(made, source, backend)
+            return made.executable, made.origin if is_new else "reused"
 
         return wait
 
@@ -92,16 +103,17 @@ def _begun(
     source: Source,
     backend: str,
     device: int,
-    later: Callable[[Callable[[], tuple[Any, Origin]]], _Later] = _Later,
+    later: Callable[[Callable[[], _Made]], _Later] = _Later,
 ) -> _Later:
     if backend == "interpret":
-        return _Later.known((source, "compiled"))
+        return _Later.known(_Made(source, "compiled", []))
     room = _BACKENDS[backend]
     with timing.timed("load", source.entry):
         machine = find_machine_code(source, backend)
         if machine is not None:
             try:
-                return _Later.known((room.load(machine, source, device), "loaded"))
+                found = room.load(machine, source, device)
+                return _Later.known(_Made(found, "loaded", []))
             except NfuserError as error:
                 drop_machine_code(source, backend, str(error))
     with timing.timed("compile", source.entry):
@@ -109,20 +121,29 @@ def _begun(
     return later(partial(_finished, source, backend, device, finish))
 
 
-def _done(work: Callable[[], tuple[Any, Origin]]) -> _Later:
+def _done(work: Callable[[], _Made]) -> _Later:
     return _Later.known(work())
 
 
 def _finished(
     source: Source, backend: str, device: int, finish: Callable[[], MachineCode]
-) -> tuple[Any, Origin]:
+) -> _Made:
     room = _BACKENDS[backend]
     with timing.timed("compile", source.entry):
         machine = finish()
     _log.info("compiled %s for %s", source.entry, backend)
     with timing.timed("load", source.entry):
+        return _Made(room.load(machine, source, device), "compiled", [machine])
+
+
+def _keep(made: _Made, source: Source, backend: str) -> None:
+    """Keep the machine code, while LLVM is at work on the next."""
+    try:
+        machine = made.kept.pop()
+    except IndexError:
+        return
+    with timing.timed("load", source.entry):
         keep_machine_code(source, backend, machine)
-        return room.load(machine, source, device), "compiled"
 
 
 def print_kernel(kernel: Kernel) -> Source:
