@@ -41,6 +41,7 @@ from nfuser.codegen.numba.patches.assignments import rewritten_where_named
 from nfuser.codegen.numba.patches.call_typing import CallTypes, KernelTyping
 from nfuser.codegen.numba.patches.liveness import followed_once
 from nfuser.codegen.numba.patches.pruning import not_counted
+from nfuser.codegen.numba.patches.ranges import RANGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,6 +68,19 @@ class _Context(CPUContext):
     def load_additional_registries(self) -> None:
         for name in ("builtins", "numbers", "rangeobj", "tupleobj"):
             import_module(f"numba.cpython.{name}")
+
+    def refresh(self) -> None:
+        """Know what is new, and ranges last: they take the place of Numba's."""
+        super().refresh()
+        self.install_registry(RANGES)
+
+    def pair_first(self, builder: Any, val: Any, ty: Any) -> Any:
+        """Return the index that a range gave."""
+        return builder.extract_value(val, 0)
+
+    def pair_second(self, builder: Any, val: Any, ty: Any) -> Any:
+        """Return whether it gave one."""
+        return builder.extract_value(val, 1)
 
     def post_lowering(self, mod: Any, library: Any) -> None:
         """Link nothing: Numba's would link its memory management."""
