@@ -77,6 +77,10 @@ class Classes:
         ]
 
     def _found(self, keys: Keys) -> Keys:
+        if len(keys) == 1:  # mostly it is a root, or one lies right above
+            above = self._parent.get(keys[0], keys)
+            if above is keys or (len(above) == 1 and above[0] not in self._parent):
+                return above
         found: list[AxisKey] = []
         stack = list(reversed(keys))
         while stack:

@@ -13,6 +13,7 @@ keeps those that reductions fold.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import nfuser.compiler.ir.scalars.symbols as scalar_symbols
@@ -26,10 +27,22 @@ from nfuser.compiler.domains.maps import (
 )
 from nfuser.compiler.ir.base import node, value
 from nfuser.compiler.ir.expr import (
+    Argument,
+    Assign,
+    Concatenate,
+    Constant,
+    Expand,
+    ExpandDims,
+    FromScalar,
+    Iota,
+    Pad,
     PartialSum,
+    Permute,
     Pointwise,
     Reduce,
     Scan,
+    Slice,
+    Squeeze,
     results,
     sources,
 )
@@ -40,11 +53,18 @@ if TYPE_CHECKING:
 
     from nfuser.compiler.ir.expr import Expr
     from nfuser.compiler.ir.fusion import Fusion
-    from nfuser.compiler.ir.scalars.scalar import LoopIndex
+    from nfuser.compiler.ir.scalars.scalar import LoopIndex, Scalar
     from nfuser.compiler.ir.tensor import TensorView
 
 POINTS = 4  # how often a kernel may evaluate its operations, on average
 SPARE = 64  # operations that a kernel may evaluate besides
+_OTHER_AXES = "it runs over other axes than the rest"
+_ALONG = (
+    *(Argument, Constant, FromScalar, Iota, Pointwise, Slice, Concatenate, Pad),
+    *(ExpandDims, Squeeze, Permute, Expand, Assign),
+)
+"""What joins axes of one extent, if any."""
+
 _VERBS = {Reduce: "reduces", Scan: "scans", PartialSum: "adds up"}
 
 
@@ -85,6 +105,8 @@ class Space:
 @remembered
 def find_space(fusion: Fusion) -> Space | Mismatch:
     """Return the space of ``fusion``, or why it has none."""
+    if (other := _of_other_sizes(fusion)) is not None:
+        return Mismatch(_OTHER_AXES, other)
     classes = Classes(fusion)
     single = len({*fusion.reductions, *fusion.scans, *fusion.outputs}) == 1
     single = single and not fusion.partial_sums
@@ -136,6 +158,22 @@ def space_of(fusion: Fusion) -> Space:
     return found
 
 
+def _of_other_sizes(fusion: Fusion) -> TensorView | None:
+    """Return an output whose axes cannot be those of the first, by their extents.
+
+    It is asked of each two groups of a program, and no is mostly the answer.
+    """
+    outputs = fusion.outputs
+    if len(outputs) < 2 or not all(isinstance(e, _ALONG) for e in fusion.exprs):
+        return None
+    first = _sizes(outputs[0])
+    return next((t for t in outputs[1:] if _sizes(t) != first), None)
+
+
+def _sizes(tensor: TensorView) -> Counter[Scalar]:
+    return Counter(axis.extent for axis in tensor.axes if not axis.is_broadcast)
+
+
 def _wanted(
     fusion: Fusion, classes: Classes, single: bool
 ) -> tuple[list[AxisKey], list[AxisKey]] | Mismatch:
@@ -159,7 +197,7 @@ def _wanted(
         if kept is None:
             kept = own
         if set(own) not in (set(kept), set(kept) | set(reduced)):
-            return Mismatch("it runs over other axes than the rest", output)
+            return Mismatch(_OTHER_AXES, output)
     return kept or [], reduced
 
 
