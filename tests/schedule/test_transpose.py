@@ -166,6 +166,26 @@ def test_packets_are_as_wide_as_each_side_allows() -> None:
     assert widths((64, 64), "float32", "float16") == "4x8"
 
 
+def _turned(x: Any) -> Any:
+    return (x.T * 2).copy("C")
+
+
+def _turned_sine(x: Any) -> Any:
+    return np.sin(np.sin(np.sin(x.T))).copy("C")
+
+
+def test_moves_of_single_elements_leave_registers_to_all_threads() -> None:
+    def threads(function: Callable[..., Any], *shapes: tuple[int, int]) -> int:
+        made = Call(function, *(_array(*shape) for shape in shapes)).heuristic()
+        assert isinstance(made, TransposeHeuristic)
+        return made.blocks * made.threads
+
+    assert threads(_turned, (64, 63)) == 2048
+    assert threads(_turned, (64, 64)) == 0  # as many as their packets leave
+    assert threads(_turned_sum, (64, 63), (63, 64)) == 1024
+    assert threads(_turned_sine, (64, 63)) == 1024
+
+
 def test_calls_of_one_layout_have_equal_heuristics() -> None:
     sizes = [(64, 96), (1000, 4000), (4000, 68)]
     found = [

@@ -21,7 +21,7 @@ from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.compiler.schedule.facts.layout import is_unit, packed, packet_width
 from nfuser.compiler.schedule.facts.memory import memory_tensors, needs_wide_index
 from nfuser.compiler.schedule.facts.target import WARP
-from nfuser.compiler.schedule.facts.weight import limited
+from nfuser.compiler.schedule.facts.weight import limited, weight
 from nfuser.compiler.schedule.heuristics.cuda import TransposeHeuristic
 from nfuser.compiler.schedule.nest import Binding, LastTile, NestBuilder
 from nfuser.compiler.schedule.placement.placement import Placement, Route, Where
@@ -45,6 +45,8 @@ SHORT = 32  # elements along which the flat loop does as well
 THREADS = 256  # at least, where a tile has packets for them
 PER_THREAD = 16  # elements
 RESIDENT_THREADS = 1024  # of a multiprocessor, where registers are short
+MOST_RESIDENT = 2048  # where what is computed takes few
+LIGHT = 4  # weight of that, at most
 LEAST_FILLED = 0.4  # share of the tiles' elements that are there
 NEAR = 4  # elements of a step of which a sector of memory holds several
 BANK = 4  # bytes of a bank of shared memory: CUDA's
@@ -92,9 +94,19 @@ def choose(fusion: Fusion, shape: FlatShape) -> TransposeHeuristic | Rejection:
         packed(rows, direct, widths[0], facts, tensors)
         | packed(columns, staged, widths[1], facts, tensors),
         frozenset((tensors.index(a.tensor), a.point) for a in staged),
-        # Single elements have an address each, and the registers of two blocks.
-        blocks=RESIDENT_THREADS // threads if min(widths) == 1 else 0,
+        blocks=_resident(fusion, found, threads) if min(widths) == 1 else 0,
     )
+
+
+def _resident(fusion: Fusion, found: Sequence[Access], threads: int) -> int:
+    """Return the blocks of a multiprocessor, where elements go one by one.
+
+    Each has an address. If these are all worked out before the first load, blocks are
+    few, and so is what is on its way to memory. The registers of all the threads there
+    may be are enough to read one tile, compute little of it, and write another.
+    """
+    is_light = len(found) == 2 and weight(fusion) <= LIGHT
+    return (MOST_RESIDENT if is_light else RESIDENT_THREADS) // threads
 
 
 def _axes(shape: FlatShape) -> tuple[int, int, list[Access]] | Rejection:
