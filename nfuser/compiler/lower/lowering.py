@@ -82,9 +82,9 @@ def passes_of(kernel: Kernel) -> tuple[IrPass[Kernel], ...]:
 
 def _parts(schedule: Joined) -> Kernel:
     """Return one kernel of parts that run beside each other."""
-    common = Common(LoopCounter(max(part.first_loop for part in schedule.parts)))
-    grid = grid_of(schedule, common.loops)
-    common.bound = bound_indices(schedule, grid)
+    loops = LoopCounter(max(part.first_loop for part in schedule.parts))
+    grid = grid_of(schedule, loops)
+    common = Common(loops, bound_indices(schedule, grid))
     parts = [passed(build(p, common)) for p in side_by_side(schedule, grid)]
     return joined(schedule, grid, parts, common)
 

@@ -37,7 +37,7 @@ _BLOCKS = (Binding.BLOCK_X, Binding.PARALLEL)
 BoundIndices: TypeAlias = "tuple[tuple[sc.LoopIndex, str], ...]"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Common:
     """What the parts of a kernel under construction take from its caller alike."""
 
