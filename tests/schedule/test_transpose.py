@@ -175,12 +175,17 @@ def _turned_sine(x: Any) -> Any:
 
 
 def test_moves_of_single_elements_leave_registers_to_all_threads() -> None:
-    def threads(function: Callable[..., Any], *shapes: tuple[int, int]) -> int:
-        made = Call(function, *(_array(*shape) for shape in shapes)).heuristic()
+    def threads(
+        function: Callable[..., Any], *shapes: tuple[int, int], dtype: str = "float16"
+    ) -> int:
+        arrays = (_array(*shape, dtype=dtype) for shape in shapes)
+        made = Call(function, *arrays).heuristic()
         assert isinstance(made, TransposeHeuristic)
         return made.blocks * made.threads
 
     assert threads(_turned, (64, 63)) == 2048
+    assert threads(_turned, (64, 63), dtype="float32") == 1024  # bytes enough
+    assert threads(_turned, (63, 65)) == 1024  # written one by one
     assert threads(_turned, (64, 64)) == 0  # as many as their packets leave
     assert threads(_turned_sum, (64, 63), (63, 64)) == 1024
     assert threads(_turned_sine, (64, 63)) == 1024

@@ -46,6 +46,7 @@ THREADS = 256  # at least, where a tile has packets for them
 PER_THREAD = 16  # elements
 RESIDENT_THREADS = 1024  # of a multiprocessor, where registers are short
 MOST_RESIDENT = 2048  # where what is computed takes few
+UNDER_WAY = 1 << 16  # bytes that a multiprocessor reads at once
 LIGHT = 4  # weight of that, at most
 LEAST_FILLED = 0.4  # share of the tiles' elements that are there
 NEAR = 4  # elements of a step of which a sector of memory holds several
@@ -94,19 +95,25 @@ def choose(fusion: Fusion, shape: FlatShape) -> TransposeHeuristic | Rejection:
         packed(rows, direct, widths[0], facts, tensors)
         | packed(columns, staged, widths[1], facts, tensors),
         frozenset((tensors.index(a.tensor), a.point) for a in staged),
-        blocks=_resident(fusion, found, threads) if min(widths) == 1 else 0,
+        blocks=_resident(fusion, found, widths, threads) if min(widths) == 1 else 0,
     )
 
 
-def _resident(fusion: Fusion, found: Sequence[Access], threads: int) -> int:
+def _resident(
+    fusion: Fusion, found: Sequence[Access], widths: tuple[int, int], threads: int
+) -> int:
     """Return the blocks of a multiprocessor, where elements go one by one.
 
     Each has an address. If these are all worked out before the first load, blocks are
-    few, and so is what is on its way to memory. The registers of all the threads there
-    may be are enough to read one tile, compute little of it, and write another.
+    few. Where elements are so narrow that too little is on its way to memory then, a
+    tile that is only moved, and written in packets, is read with fewer registers.
     """
-    is_light = len(found) == 2 and weight(fusion) <= LIGHT
-    return (MOST_RESIDENT if is_light else RESIDENT_THREADS) // threads
+    resident = RESIDENT_THREADS
+    if len(found) == 2 and widths[0] > 1 and weight(fusion) <= LIGHT:
+        size = min(a.tensor.dtype.itemsize for a in found)
+        most = min(UNDER_WAY // (PER_THREAD * size), MOST_RESIDENT)
+        resident = max(resident, most)
+    return resident // threads
 
 
 def _axes(shape: FlatShape) -> tuple[int, int, list[Access]] | Rejection:
