@@ -174,7 +174,8 @@ def test_a_definition_and_a_host_program_are_seen() -> None:
     with nfuser.timeline() as seen:
         fd.execute([X])
         nfuser.HostIrEvaluator(hc.program()).run([X])
-    assert [name.partition(":")[0] for name in _names(seen, "launch")] == ["definition"]
+    launched = [name.partition(":")[0] for name in _names(seen, "launch")]
+    assert launched == ["definition", "host"]
     (statement,) = _names(seen, "statement")
     assert statement.endswith("negative(T0)")
 

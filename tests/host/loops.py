@@ -16,7 +16,6 @@ import nfuser
 import nfuser.compiler.ir.scalars.functions as scalar_functions
 from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.compiler.ir.scalars import scalar_walk
-from nfuser.execution.host.passes.insert_frees import insert_frees
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -200,13 +199,13 @@ def check_loops(seed: int, backend: str) -> None:
     given = np.random.default_rng(seed).normal(size=(SIZE, SIZE))
     resize, cached = WAYS[seed % len(WAYS)]
     evaluator = nfuser.HostIrEvaluator(
-        insert_frees(made.program),
+        made.program,
         backend=None if backend == "cpu" else backend,
         resize=resize,
         cache=cached,
     )
     for count in (seed % SIZE, 0, SIZE - 1):
         want = made.meaning(given, count)
-        for _ in range(3):  # interpreted, linked, and natively
+        for _ in range(3):  # in pieces, linked, and natively
             (got,) = evaluator.run([given, count])
             np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)

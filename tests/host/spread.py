@@ -20,7 +20,6 @@ from nfuser.compiler.ir.scalars.scalar import Const
 from nfuser.execution.host.mesh.lower_shardings import lower_shardings
 from nfuser.execution.host.mesh.sharding import REPLICATED, Sharding
 from nfuser.execution.host.mesh.virtual_ranks import VirtualRanks, spread, whole
-from nfuser.execution.host.passes.insert_frees import insert_frees
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,7 +76,7 @@ class Case:
             spread(x, self.shardings.get(_tensor(given), default), self.mesh)
             for given, x in zip(self.program.inputs, self.arrays, strict=True)
         ]
-        evaluator = nfuser.HostIrEvaluator(insert_frees(self.lowered))
+        evaluator = nfuser.HostIrEvaluator(self.lowered)
         ranks = VirtualRanks(prod(self.mesh))
         with np.errstate(invalid="ignore"):
             made = ranks.run(

@@ -21,7 +21,6 @@ from nfuser.compiler.segment import REPLICATED, Sharding, Shardings, segment
 from nfuser.execution.host.mesh.lower_segments import lower_segments
 from nfuser.execution.host.mesh.virtual_ranks import VirtualRanks, whole
 from nfuser.execution.host.mesh.virtual_ranks import spread as parts_of
-from nfuser.execution.host.passes.insert_frees import insert_frees
 from tests.hand_built import settle, traced
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ class FusedCase:
             )
             for a in self.fusion.arguments
         ]
-        evaluator = nfuser.HostIrEvaluator(insert_frees(self.lowered))
+        evaluator = nfuser.HostIrEvaluator(self.lowered)
         made = VirtualRanks(prod(self.mesh)).run(
             lambda r: evaluator.run([p[r.rank] for p in own], communicator=r)
         )

@@ -104,7 +104,7 @@ def test_a_call_that_fails_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(failing.seen) > len(kernels)
 
 
-def test_a_linked_program_that_fails_is_run_again_by_statements(
+def test_a_kept_program_that_fails_names_the_statement(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with nfuser.FusionDefinition() as fd:
@@ -117,14 +117,15 @@ def test_a_linked_program_that_fails_is_run_again_by_statements(
     evaluator = nfuser.HostIrEvaluator(hc.program(), backend="interpret")
     failing = _Failing(monkeypatch)
     np.testing.assert_array_equal(evaluator.run([X])[0], X * 4)
-    failing.bad, failing.count = range(1), 0
+    for number, line in enumerate(("first", "second")):
+        failing.bad, failing.count = range(number, 9), 0
+        with pytest.raises(HostError, match="no such kernel") as caught:
+            evaluator.run([X])
+        assert failing.count == number + 1  # nothing runs twice
+        assert "= launch definition(T" in str(caught.value)
+        assert f"{line} = hc.launch(fd.fusion" in str(caught.value)
+    failing.bad, failing.count = range(0), 0
     np.testing.assert_array_equal(evaluator.run([X])[0], X * 4)
-    assert failing.count == 1 + 2
-    failing.bad, failing.count = range(1, 9), 0
-    with pytest.raises(HostError, match="no such kernel") as caught:
-        evaluator.run([X])
-    assert "launch definition(T0)` failed" in str(caught.value)
-    assert "first = hc.launch(fd.fusion" in str(caught.value)
 
 
 def test_a_size_below_zero_names_the_statement() -> None:

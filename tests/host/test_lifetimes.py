@@ -17,7 +17,6 @@ import nfuser
 import nfuser.execution.host.ir.statements as st
 from nfuser.base.debug.timeline import Timeline
 from nfuser.execution.host.passes.assign_streams import assign_streams
-from nfuser.execution.host.passes.insert_frees import insert_frees
 from tests.host.peak import reference_of
 
 if TYPE_CHECKING:
@@ -37,8 +36,11 @@ def _chains() -> nfuser.HostProgram:
     return hc.program()
 
 
-def test_each_array_goes_after_its_last_use(golden: Callable[[str], None]) -> None:
-    golden(_text(insert_frees(_chains())))
+def test_each_array_goes_after_its_last_use() -> None:
+    timeline = Timeline()
+    x = np.ones(1000, np.float32)
+    nfuser.HostIrEvaluator(_chains()).run([x, x], timeline=timeline)
+    assert timeline.peak_bytes == 3 * x.nbytes  # of six arrays
 
 
 def test_independent_chains_run_on_two_streams(golden: Callable[[str], None]) -> None:
@@ -66,13 +68,11 @@ def test_nothing_is_freed_that_the_next_iteration_reads() -> None:
         part = hc.binary("multiply", hc.row(x, i), factor)
         hc.binary("add", total, hc.unary("sin", part), out=total)
     hc.add_output(hc.set(total))
-    program = insert_frees(hc.program())
-    loop = next(s for s in program.body if isinstance(s, st.ForLoop))
-    assert sum(isinstance(s, st.Free) for s in loop.body) == 2
-    assert sum(isinstance(s, st.Free) for s in program.body) == 2
-    assert insert_frees(program) is program
-    array = np.linspace(0, 1, 12, dtype=np.float32).reshape(4, 3)
-    (got,) = nfuser.HostIrEvaluator(program).run([array])
+    array, timeline = np.linspace(0, 1, 12, dtype=np.float32), Timeline()
+    array = array.reshape(4, 3)
+    evaluator = nfuser.HostIrEvaluator(hc.program())
+    (got,) = evaluator.run([array], timeline=timeline)
+    assert timeline.peak_bytes == 4 * array[0].nbytes
     want = np.sin(array * np.exp(array[1])).sum(0)
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
@@ -129,23 +129,16 @@ def _halve(array: Any) -> None:
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_passes_change_no_result_and_lower_the_peak(seed: int) -> None:
+def test_streams_change_no_result_and_memory_goes_in_time(seed: int) -> None:
     program, meaning = _random(seed)
     x = np.random.default_rng(seed).normal(size=(6, 6)).astype(np.float32)
     peaks: list[int] = []
-    for changed in (
-        program,
-        insert_frees(program),
-        assign_streams(program),
-        assign_streams(insert_frees(program)),
-        insert_frees(assign_streams(program)),
-    ):
+    for changed in (program, assign_streams(program)):
         timeline = Timeline()
         given = x.copy()
         made = nfuser.HostIrEvaluator(changed).run([given], timeline=timeline)
         for got, want in zip(made, meaning(x.copy()), strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
         peaks.append(timeline.peak_bytes)
-    assert peaks[1] <= peaks[0]
     made = (t for s in st.walk(program.body) for t in st.writes(s))
-    assert peaks[1] <= reference_of(program, dict.fromkeys(made, x.nbytes))
+    assert max(peaks) <= reference_of(program, dict.fromkeys(made, x.nbytes))

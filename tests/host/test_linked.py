@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs whose form was seen before run in one go, as the evaluator ran them."""
+"""Programs whose form was seen before run in one go, as they first ran in pieces."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
@@ -16,14 +16,16 @@ import pytest
 
 import nfuser
 import nfuser.compiler.ir.scalars.symbols as scalar_symbols
-from nfuser.compiler.ir.scalars import scalar as sc
+import nfuser.execution.runtime.host.link as link_module
+from nfuser.base.debug.timeline import Timeline
 from nfuser.errors import HostError, ShapeError
 from nfuser.execution.device.describe.descriptor import CPU, Library, describe
 from nfuser.execution.device.native.shared import is_as_expected
 from nfuser.execution.host.call.program import text
 from nfuser.execution.host.run.arrays import Arrays
 from nfuser.execution.runtime.caches.executor_cache import FusionExecutorCache
-from nfuser.execution.runtime.host.link import MOST_STATEMENTS, NotLinkedError, link
+from nfuser.execution.runtime.host.link import MOST_STATEMENTS, link
+from nfuser.execution.runtime.host.places import Linking
 from nfuser.execution.runtime.place import find_place
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from nfuser import HostIrContainer
     from nfuser.compiler.ir.fusion import Fusion
+    from nfuser.execution.runtime.place import Place
 
 X = np.arange(24, dtype=np.float32).reshape(4, 6) / 7
 
@@ -259,75 +262,181 @@ def _assert_same(found: list[Any], wanted: list[Any]) -> None:
 
 @pytest.mark.parametrize("library", ["numpy", "torch", "interpret"])
 @pytest.mark.parametrize("write", PROGRAMS, ids=lambda f: f.__name__)
-def test_the_bits_are_the_evaluators(write: Any, library: str) -> None:
+def test_the_bits_are_those_of_single_statements(
+    write: Any, library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = _program(write)
     backend = "interpret" if library == "interpret" else None
     evaluator = nfuser.HostIrEvaluator(program, backend=backend)
-    for x in (X, X * 2, X[:, ::-1], X.T.copy(), X):
-        given = x
-        if library == "torch":
-            given = pytest.importorskip("torch").from_numpy(x.copy())
-        inputs = _inputs(program, given)
-        wanted = evaluator._interpreter(inputs)
+    given = X, X * 2, X[:, ::-1], X.T.copy(), X
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        given = tuple(torch.from_numpy(x.copy()) for x in given)
+    with monkeypatch.context() as patch:
+        patch.setattr(link_module, "MOST_STATEMENTS", 0)
+        pieces = nfuser.HostIrEvaluator(program, backend=backend)
+        wanted = [pieces.run(_inputs(program, x)) for x in given]
+        assert {*pieces._calls._linked.values()} <= {None}
+    for x, expected in zip(given, wanted, strict=True):
         for _ in range(3):
-            _assert_same(evaluator.run(inputs), wanted)
-    assert evaluator._linked is not None
-    forms = evaluator._linked._linked.values()
-    linked = [x for x in forms if x is not None]
+            _assert_same(evaluator.run(_inputs(program, x)), expected)
+    linked = evaluator._calls._linked.values()
     assert linked
-    assert linked == forms or write is _views  # what is no view is the evaluator's
+    assert None not in linked
     if library != "interpret" and is_as_expected():
-        assert len(evaluator._linked._native) == len(linked)
-
-
-def _long_loop(hc: HostIrContainer, x: Any) -> None:
-    with hc.loop(MOST_STATEMENTS + 1):
-        hc.launch(SCALED, x)
-    hc.add_output(hc.launch(SCALED, x))
+        assert len(evaluator._calls._native) == len(linked)
 
 
 def _into_an_input(hc: HostIrContainer, x: Any) -> None:
     hc.add_output(hc.launch(SCALED, x))
-    hc.launch(SCALED, hc.select(x, 0, 0) if x.ndim > 2 else x, out=x)
+    hc.launch(SCALED, x, out=x)
+    hc.binary("add", x, x, out=x)
+    row = _row(hc, x, 0)
+    hc.binary("subtract", row, _row(hc, x, 1), out=row)
+    hc.add_output(x)
+
+
+def _scaled_there(x: Any) -> list[Any]:
+    made = x * np.float32(1.5)
+    there = made + made
+    there[0] -= there[1]
+    return [made, there]
+
+
+def _sine(x: Any) -> Any:
+    return np.sin(x) if isinstance(x, np.ndarray) else x.sin()
 
 
 def _callable(hc: HostIrContainer, x: Any) -> None:
-    made = hc.launch(np.sin, hc.launch(SCALED, x), like=[(x.shape, np.float32)])
-    hc.add_output(made)
+    made = hc.launch(_sine, hc.launch(SCALED, x), like=[(x.shape, np.float32)])
+    hc.add_output(hc.launch(SCALED, made))
+
+
+def _callable_into_a_part(hc: HostIrContainer, x: Any) -> None:
+    out = hc.allocate((2, *x.shape), np.float32)
+    for k in range(2):
+        part = hc.alias_select(out, 0, k)
+        hc.launch(_sine, x, out=part, like=[(x.shape, np.float32)])
+    hc.add_output(out)
 
 
 def _view_of_an_output(hc: HostIrContainer, x: Any) -> None:
     hc.add_output(hc.permute(hc.launch(SCALED, x), (1, 0)))
 
 
+def _flat_copy(hc: HostIrContainer, x: Any) -> None:
+    turned = hc.permute(hc.launch(SCALED, x), (1, 0))
+    hc.add_output(hc.reshape(turned, (x.shape[0] * x.shape[1],)))
+
+
+def _complex(hc: HostIrContainer, x: Any) -> None:
+    y = hc.binary("multiply", x, 1 + 2j)
+    hc.add_output(hc.matmul(hc.binary("add", y, x), hc.permute(y, (1, 0))))
+
+
+def _of_complex(x: Any) -> list[Any]:
+    y = x * np.complex64(1 + 2j)
+    return [(y + x) @ y.T]
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize(
-    "write",
+    ("write", "meaning"),
     [
-        *(_long_loop, _into_an_input, _callable, _view_of_an_output),
+        (_into_an_input, _scaled_there),
+        (_callable, lambda x: [np.sin(x * np.float32(1.5)) * np.float32(1.5)]),
+        (_callable_into_a_part, lambda x: [np.stack([np.sin(x)] * 2)]),
+        (_view_of_an_output, lambda x: [(x * np.float32(1.5)).T]),
+        (_flat_copy, lambda x: [(x * np.float32(1.5)).T.reshape(-1)]),
+        (_complex, _of_complex),
     ],
+    ids=lambda f: f.__name__,
 )
-def test_what_does_not_link_is_the_evaluators(write: Any) -> None:
-    program = _program(write)
-    evaluator = nfuser.HostIrEvaluator(program)
-    wanted = evaluator._interpreter([X.copy()])
+def test_what_is_not_for_kernels_alone_is_kept_as_well(
+    write: Any, meaning: Any, library: str
+) -> None:
+    evaluator = nfuser.HostIrEvaluator(_program(write))
+    for shift in (0, 0, 1, 0):
+        given = X + np.float32(shift)
+        wanted = meaning(given)
+        if library == "torch":
+            given = pytest.importorskip("torch").from_numpy(given)
+        found = evaluator.run([given])
+        for made, expected in zip(found, wanted, strict=True):
+            assert type(made) is type(given)
+            np.testing.assert_allclose(np.asarray(made), expected, rtol=1e-5)
+    (linked,) = evaluator._calls._linked.values()
+    assert linked is not None
+
+
+def test_a_long_line_runs_in_pieces() -> None:
+    hc = nfuser.HostIrContainer("long")
+    x = hc.define_tensor([-1, -1])
+    total = hc.set(x)
+    with hc.loop(MOST_STATEMENTS):
+        part = hc.launch(SCALED, total)
+        hc.binary("subtract", part, total, out=total)
+    hc.add_output(total)
+    with hc.loop(10 * MOST_STATEMENTS):
+        pass
+    evaluator = nfuser.HostIrEvaluator(hc.program())
+    wanted = X.copy()
+    for _ in range(MOST_STATEMENTS):
+        wanted = wanted * np.float32(1.5) - wanted
     for _ in range(3):
-        _assert_same(evaluator.run([X.copy()]), wanted)
-    assert evaluator._linked is not None
-    assert evaluator._linked._linked.values() == [None]
+        np.testing.assert_array_equal(evaluator.run([X])[0], wanted)
+    assert evaluator._calls._linked.values() == [None]
+    timeline = Timeline()
+    np.testing.assert_array_equal(evaluator.run([X], timeline=timeline)[0], wanted)
+    assert timeline.peak_bytes <= 3 * X.nbytes
+
+
+def test_an_empty_loop_of_many_turns_is_long() -> None:
+    hc = nfuser.HostIrContainer("empty")
+    x = hc.define_tensor([-1, -1])
+    hc.add_output(hc.launch(SCALED, x))
+    with hc.loop(2 * MOST_STATEMENTS):
+        pass
+    evaluator = nfuser.HostIrEvaluator(hc.program())
+    for _ in range(3):
+        evaluator.run([X])
+    assert evaluator._calls._linked.values() == [None]
+
+
+def test_outputs_that_are_given_are_part_of_the_form() -> None:
+    evaluator = nfuser.HostIrEvaluator(_program(_chain))
+    wanted = evaluator.run([X])
+    for _ in range(2):
+        for out in (np.zeros_like(X), np.zeros((4, 12), "f4")[:, ::2], X.T.copy().T):
+            (sums, made) = evaluator.run([X], [None, out])
+            assert made is out
+            np.testing.assert_array_equal(out, wanted[1])
+            np.testing.assert_array_equal(sums, wanted[0])
+    assert len(evaluator._calls._linked.values()) == 4
 
 
 def test_kernels_write_where_the_program_says(golden: Callable[[str], None]) -> None:
     program = _program(_strided_buffers)
     x = program.inputs[0].value
     caches: dict[Fusion, FusionExecutorCache] = {}
-    sizes = {scalar_symbols.size(0, 0): 4, scalar_symbols.size(0, 1): 6}
-    place = find_place(Library.NUMPY, CPU, "interpret", has_arrays=True)
+    sizes: dict[Any, int] = {
+        scalar_symbols.size(0, 0): 4,
+        scalar_symbols.size(0, 1): 6,
+    }
 
-    def cache_of(fusion: Fusion) -> FusionExecutorCache:
-        return caches.setdefault(fusion, FusionExecutorCache(fusion))
+    def place() -> Place:
+        return find_place(Library.NUMPY, CPU, "interpret", has_arrays=True)
 
-    assert not isinstance(x, sc.Scalar)
-    golden(text(link(program, place, {x: describe(X, "x")}, sizes, cache_of)))  # pyright: ignore[reportArgumentType]
+    def plan(_: Any, fusion: Fusion, *given: Any) -> Any:
+        cache = caches.setdefault(fusion, FusionExecutorCache(fusion))
+        return cache.plan_like(place(), *given)
+
+    def refuse(*_: Any) -> Any:
+        raise AssertionError
+
+    linking = Linking(Library.NUMPY, CPU, place, plan, refuse, refuse)
+    inputs: Any = {x: describe(X, "x")}
+    golden(text(link(program, linking, inputs, sizes)))
 
 
 def test_each_call_has_results_of_its_own() -> None:
@@ -366,26 +475,14 @@ def test_a_fault_names_the_statement(monkeypatch: pytest.MonkeyPatch) -> None:
         message = "no memory"
         raise MemoryError(message)
 
-    linked = evaluator._linked
-    assert linked is not None
-    monkeypatch.setattr(linked, "run", fail)
-    monkeypatch.setattr(FusionExecutorCache, "run", fail)
+    calls = evaluator._calls
+    calls._native = (fail,)  # pyright: ignore[reportAttributeAccessIssue]
+    (wanted, _), _ = evaluator.run([X]), calls.clear()
+    np.testing.assert_array_equal(evaluator.run([X])[0], wanted)
+    calls.clear()
+    monkeypatch.setattr(FusionExecutorCache, "plan_like", fail)
     with pytest.raises(HostError, match=r"`T3: .*` failed: MemoryError: no memory"):
         evaluator.run([X])
-
-
-def test_a_program_of_views_alone_does_not_link() -> None:
-    hc = nfuser.HostIrContainer()
-    x = hc.define_tensor([-1])
-    hc.add_output(hc.slice(x, (0,), (x.shape[0],), (2,)))
-    with pytest.raises(NotLinkedError):
-        link(
-            hc.program(),
-            find_place(Library.NUMPY, CPU, None, has_arrays=True),
-            {x: describe(X[0], "x")},
-            {scalar_symbols.size(0, 0): 6},
-            FusionExecutorCache,
-        )
 
 
 def test_kernels_of_a_loop_write_slices_in_place(

@@ -13,7 +13,6 @@ import pytest
 
 import nfuser
 from nfuser.errors import ArgumentError, HostError
-from nfuser.execution.host.passes.insert_frees import insert_frees
 from nfuser.execution.host.passes.lower_streams import lower_streams
 from tests.host.libraries import LIBRARIES, array_of
 
@@ -50,7 +49,7 @@ def _outer(inner: Any, rows: Any) -> nfuser.HostProgram:
     with hc.loop(3) as i:
         hc.launch(inner, hc.launch(rows, x), i + 1, out=hc.alias_select(out, 0, i))
     hc.add_output(out)
-    return insert_frees(hc.program())
+    return hc.program()
 
 
 @LIBRARIES

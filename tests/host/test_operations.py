@@ -195,3 +195,35 @@ def test_integers_become_what_numpy_makes_of_them() -> None:
     wanted = [np.sqrt(array), array.sum(), array + 2.5, array / array]
     for got, want in zip(ready.run([array]), wanted, strict=True):
         np.testing.assert_array_equal(got, np.asarray(want), strict=True)
+
+
+@LIBRARIES
+def test_functions_that_write_nowhere_or_take_no_numbers(library: str) -> None:
+    """Of torch's, some have no ``out``, and some want an array where NumPy does not."""
+    hc = nfuser.HostIrContainer()
+    x, n = hc.define_tensor([-1]), hc.define_tensor([-1], np.int32)
+    for name in ("isnan", "isinf", "isfinite", "positive"):
+        hc.add_output(hc.unary(name, x))
+    for name in ("arctan2", "maximum", "hypot", "heaviside"):
+        hc.add_output(hc.binary(name, x, 2.0))
+    hc.add_output(hc.unary("conjugate", n))
+    hc.add_output(hc.binary("ldexp", 1.5, n))
+    values, whole = np.array([1, -2, np.inf], "f4"), np.arange(3, dtype=np.int32)
+    wanted = [np.isnan(values), np.isinf(values), np.isfinite(values), values]
+    wanted += [np.arctan2(values, 2), np.maximum(values, 2), np.hypot(values, 2)]
+    wanted += [np.heaviside(values, 2), whole, np.ldexp(1.5, whole)]
+    ready = nfuser.HostIrEvaluator(hc.program())
+    for _ in range(3):
+        found = ready.run([array_of(library, values), array_of(library, whole)])
+        for made, want in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(np.asarray(made), want, rtol=1e-6)
+
+
+def test_a_product_that_is_written_as_a_function_is_numpys() -> None:
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([-1, -1])
+    hc.add_output(hc.binary("matmul", x, x))
+    ready = nfuser.HostIrEvaluator(hc.program())
+    for _ in range(3):
+        with pytest.raises(HostError, match="mismatch in its core dimension"):
+            ready.run([np.ones((3, 4), np.float32)])

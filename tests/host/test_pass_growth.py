@@ -12,7 +12,6 @@ import nfuser
 from nfuser.execution.host.mesh.lower_shardings import lower_shardings
 from nfuser.execution.host.mesh.sharding import Sharding
 from nfuser.execution.host.passes.assign_streams import assign_streams
-from nfuser.execution.host.passes.insert_frees import insert_frees
 from nfuser.execution.host.passes.lower_streams import lower_streams
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 PASSES: dict[str, Pass] = {
     "verify": lambda program, _: nfuser.HostIrEvaluator(program),
-    "frees": lambda program, _: insert_frees(program),
     "streams": lambda program, _: assign_streams(program),
     "stream axes": lambda p, terms: lower_streams(p, dict.fromkeys(terms[1:], 0)),
     "ranks": lambda p, terms: lower_shardings(p, {terms[0]: Sharding(axis=0)}, 2),

@@ -18,8 +18,8 @@ from nfuser.errors import HostError
 from nfuser.execution.device.describe.libraries import Device, Library
 from nfuser.execution.host.passes.assign_streams import assign_streams
 from nfuser.execution.host.passes.lower_streams import lower_streams
-from nfuser.execution.host.run import interpreter
 from nfuser.execution.host.run.arrays import Arrays
+from nfuser.execution.runtime.host import linked_calls
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,12 +85,7 @@ class _Device(Arrays):
 @pytest.fixture
 def device(monkeypatch: pytest.MonkeyPatch) -> _Device:
     made = _Device()
-
-    def empty(library: Any, where: Any, shape: Any, strides: Any, dtype: Any) -> Any:
-        return np.empty(shape, dtype.numpy)
-
-    monkeypatch.setattr(interpreter, "arrays_of", lambda library, where: made)
-    monkeypatch.setattr(interpreter, "empty", empty)
+    monkeypatch.setattr(linked_calls, "arrays_of", lambda library, where: made)
     return made
 
 
@@ -125,6 +120,7 @@ def test_independent_statements_wait_for_what_they_need(device: _Device) -> None
     assert device.log == [
         "side 0 waits for event 1 of caller",
         "side 0 waits for event 2 of caller",
+        "caller waits for side 0",  # which has read memory of the caller's
         "caller waits for side 0",
         "caller takes (7, 4)",
     ]
@@ -133,12 +129,12 @@ def test_independent_statements_wait_for_what_they_need(device: _Device) -> None
 def test_a_view_that_is_copied_is_work_of_a_stream(
     device: _Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def copy(source: Any, out: Any) -> Any:
+    def copy(_: Any, source: Any, out: Any) -> Any:
         device.log.append(f"{device.now.name} copies {source.shape}")
         out[...] = source
         return out
 
-    monkeypatch.setattr(device, "copy", copy)
+    monkeypatch.setattr(Arrays, "copy", copy)
     hc = nfuser.HostIrContainer()
     x, y = hc.define_tensor([-1, -1]), hc.define_tensor([-1, -1])
     left, right = hc.unary("exp", x), hc.unary("sin", y)

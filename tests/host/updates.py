@@ -15,7 +15,6 @@ import numpy as np
 
 import nfuser
 from nfuser.execution.host.passes.assign_streams import assign_streams
-from nfuser.execution.host.passes.insert_frees import insert_frees
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,9 +28,7 @@ if TYPE_CHECKING:
 SIDE = 6
 PASSES: dict[str, Callable[[HostProgram], HostProgram]] = {
     "as written": lambda program: program,
-    "frees": insert_frees,
     "streams": assign_streams,
-    "both": lambda program: insert_frees(assign_streams(program)),
 }
 
 

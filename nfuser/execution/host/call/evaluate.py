@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
@@ -13,28 +12,37 @@ from nfuser.base.debug import dump, events, ranges
 from nfuser.codegen.numba.compiler_lock import imported
 from nfuser.compiler.dtypes import check_fits
 from nfuser.compiler.ir.scalars import scalar_walk
+from nfuser.errors import HostError
 from nfuser.execution.device.allocate import allocator
 from nfuser.execution.device.cuda.ordering import placed
 from nfuser.execution.device.cuda.streams import guard, stream_reader
 from nfuser.execution.device.describe.descriptor import pointer_reader
 from nfuser.execution.host.call import footprint
+from nfuser.execution.host.call.frame import NOTHING, Frame
 from nfuser.execution.host.call.homes import saves
 from nfuser.execution.host.call.library.generators import draw_of
 from nfuser.execution.host.call.library.library_calls import library_call
 from nfuser.execution.host.call.program import (
     AllocateSlot,
+    Begin,
     ByValue,
     CallLibrary,
+    CallPython,
     Clear,
+    End,
     FreeSlot,
     HostScalar,
     LaunchKernel,
+    OrderStreams,
     Repeat,
+    Slot,
     SlotPart,
     Turn,
+    ViewSlot,
     line,
     slots_of,
 )
+from nfuser.execution.host.call.python_calls import python_step, view_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -44,12 +52,10 @@ if TYPE_CHECKING:
     from nfuser.execution.device.cuda.module import CudaFunction
     from nfuser.execution.device.cuda.ordering import Footprint
     from nfuser.execution.device.describe.descriptor import Device, Library
-    from nfuser.execution.host.call.program import Argument, CallProgram, Slot
+    from nfuser.execution.host.call.program import Argument, CallProgram, HostStmt
+    from nfuser.execution.host.ir.statements import Statement
 
     Step: TypeAlias = Callable[["Frame"], None]
-
-
-NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 
 class Evaluator:
@@ -67,14 +73,24 @@ class Evaluator:
         backend: str,
         *,
         name: str = "program",
+        fault: Callable[[Statement, Exception], Exception] | None = None,
     ) -> None:
         ranges.follow_torch()
         self._name = name
         self.program = program
         self.device = device
+        self._fault = fault
         self._pointer = pointer_reader(library)
         self._stream = stream_reader(library, device)
-        self._steps = [(s, self._step(s, library, backend)) for s in program.body]
+        self._steps: list[tuple[HostStmt, Step]] = []
+        at = None
+        for stmt in program.body:
+            at = stmt.stmt if isinstance(stmt, Begin) else at
+            try:
+                step = self._step(stmt, library, backend)
+            except Exception as error:
+                raise self._named(at, error) from error
+            self._steps.append((stmt, step))
 
     def __call__(
         self,
@@ -90,20 +106,34 @@ class Evaluator:
         is gone, though the traceback holds the frame.
         """
         frame = Frame(dict(inputs), numbers, scalars, given)
+        self.run(frame)
+        return [frame.arrays[slot][0] for slot in self.program.outputs], frame.stream
+
+    def run(self, frame: Frame) -> None:
+        """Run in ``frame``, which holds the inputs, and then the outputs."""
         stmt = None
         try:
             with events.span(self._name, "call"), guard(self.device):
                 frame.stream = self._stream()
-                for stmt, step in self._steps:  # noqa: B007 (a fault names it)
+                order = frame.order
+                for stmt, step in self._steps:
                     step(frame)
+                    if order is not None:
+                        order.note(stmt)
         except BaseException as error:
             frame.clear()
             if stmt is not None:
                 error.add_note(f"in `{line(stmt)}`, which a call came to")
-            raise
-        return [frame.arrays[slot][0] for slot in self.program.outputs], frame.stream
+            is_named = isinstance(stmt, CallPython) and isinstance(error, HostError)
+            if frame.at is None or is_named or not isinstance(error, Exception):
+                raise
+            raise self._named(frame.at, error) from error
 
-    def _step(self, stmt: Any, library: Library, backend: str) -> Step:
+    def _named(self, at: Statement | None, error: Exception) -> Exception:
+        """Return an error that names the statement of the host program, if any."""
+        return error if at is None or self._fault is None else self._fault(at, error)
+
+    def _step(self, stmt: HostStmt, library: Library, backend: str) -> Step:
         match stmt:
             case AllocateSlot(slot):
                 make = allocator(
@@ -114,7 +144,7 @@ class Evaluator:
                 touched = footprint.of_clear(slot)
                 return lambda frame: self._clear(frame, slot, touched)
             case FreeSlot(slot):
-                return lambda frame: frame.arrays.pop(slot, None) and None
+                return lambda frame: frame.drop(slot)
             case LaunchKernel():
                 run = _LAUNCHERS[backend](stmt).run
                 return _shown(stmt, f"{self._name}:{stmt.source.entry}", run)
@@ -125,8 +155,21 @@ class Evaluator:
                 steps = [self._step(s, library, backend) for s in stmt.body]
                 run = _repeated(stmt, steps, self.device)
                 return _saving(run, saves(stmt, library, self.device))
-            case _:
-                raise AssertionError(stmt)
+            case ViewSlot():
+                return view_step(stmt, library, self.device)
+            case CallPython():
+                return python_step(stmt, library, self.device)
+            case OrderStreams():
+                return lambda frame: self._order(frame, stmt)
+            case Begin(begun):
+                return lambda frame: _begin(frame, begun)
+            case End(ended):
+                return lambda frame: _end(frame, ended)
+
+    def _order(self, frame: Frame, stmt: OrderStreams) -> None:
+        assert frame.order is not None
+        frame.order.follow(stmt)
+        frame.stream = self._stream()
 
     def _allocate(self, frame: Frame, slot: Slot, make: Callable[[], Any]) -> None:
         array = frame.given[slot] if slot in frame.given else make()
@@ -143,6 +186,17 @@ class Evaluator:
         else:
             frame.arrays[slot][0][...] = 0
             frame.written.add(slot)
+
+
+def _begin(frame: Frame, stmt: Statement) -> None:
+    frame.at = stmt
+    if frame.notes is not None:
+        frame.notes.begin(stmt)
+
+
+def _end(frame: Frame, stmt: Statement) -> None:
+    if frame.notes is not None:
+        frame.notes.end(stmt)
 
 
 def _shown(stmt: LaunchKernel | CallLibrary, name: str, run: Step) -> Step:
@@ -218,46 +272,6 @@ def _is_set(frame: Frame, flag: Slot, device: Device) -> bool:
 
         return bool(driver.read_byte(address, frame.stream))
     return bool(ctypes.c_uint8.from_address(address).value)
-
-
-class Frame:
-    """What one run of a program knows."""
-
-    __slots__ = (
-        *("arrays", "given", "numbers", "scalars", "storage", "stream"),
-        *("turns", "written"),
-    )
-
-    def __init__(
-        self,
-        arrays: dict[Slot, tuple[Any, int]],
-        numbers: Mapping[int, Any],
-        scalars: Mapping[Scalar, int],
-        given: Mapping[Slot, Any],
-    ) -> None:
-        self.arrays = arrays
-        self.given = given
-        self.numbers = numbers
-        self.scalars = scalars
-        self.stream = 0
-        self.storage: dict[Slot, Any] = {}  # the interpreter's
-        self.turns: dict[int, int] = {}  # of the loops around, by depth
-        self.written = set(arrays)
-
-    def swap(self, first: Slot, second: Slot) -> None:
-        """Let two arrays change places; what is read next is what was written."""
-        arrays, storage = self.arrays, self.storage
-        arrays[first], arrays[second] = arrays[second], arrays[first]
-        kept = storage.pop(first, None), storage.pop(second, None)
-        pairs = zip((second, first), kept, strict=True)
-        storage.update((s, k) for s, k in pairs if k is not None)
-        if (first in self.written) != (second in self.written):
-            self.written ^= {first, second}
-
-    def clear(self) -> None:
-        """Let go of everything."""
-        self.arrays.clear()
-        self.storage.clear()
 
 
 def _values(arguments: Sequence[Argument], frame: Frame) -> list[Any]:

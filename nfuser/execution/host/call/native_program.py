@@ -47,6 +47,7 @@ from nfuser.execution.host.call.native_numbers import (
 )
 from nfuser.execution.host.call.program import (
     AllocateSlot,
+    Begin,
     ByValue,
     CallLibrary,
     Clear,
@@ -150,6 +151,8 @@ class NativeProgram:
                 self._call(stmt)
             case Repeat():
                 self._repeat(stmt)
+            case Begin():
+                pass  # a call that fails runs again in Python, which names it
             case _:
                 raise NotNativeError  # a statement that came later than this
 

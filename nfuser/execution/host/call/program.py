@@ -8,7 +8,7 @@ decided when the program was built for one call's shapes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from nfuser.compiler.dtypes import DType
 from nfuser.compiler.ir.base import node
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nfuser.compiler.ir.scalars.scalar import Scalar
     from nfuser.compiler.ir.tensor import SourceLine
     from nfuser.execution.device.cpu.kernel import CpuKernel
+    from nfuser.execution.host.ir.statements import ForLoop, Order, Statement
 
 
 @node
@@ -199,10 +200,14 @@ class LibraryFunction:
 
 @node
 class LibraryOperation:
-    """An elementwise function that is computed in ``types``, or a fold of ``axes``."""
+    """An elementwise function that is computed in ``types``, or a fold of ``axes``.
 
-    types: tuple[DType, ...]
-    axes: tuple[int, ...]
+    Its result is what ``views`` make of the slot. Complex operands are whole.
+    """
+
+    types: tuple[DType, ...] = ()
+    axes: tuple[int, ...] = ()
+    views: tuple[ViewOf, ...] = ()
 
 
 @node
@@ -262,8 +267,65 @@ class Repeat:
     homes: tuple[tuple[Slot, SlotPart], ...] = ()
 
 
+@node
+class ViewSlot:
+    """Let a slot be what the library makes of another one by views."""
+
+    source: Slot
+    slot: Slot
+    views: tuple[ViewOf, ...]
+
+
+@node
+class CallPython:
+    """Let ``call`` compute results, as a function of the user's or an exchange does.
+
+    It is given the communicator of the run, and what it reads: arrays, or else what
+    the operands are. Its results get memory here.
+    """
+
+    call: Callable[[Any, list[Any]], Sequence[Any]]
+    operands: tuple[object, ...]
+    results: tuple[Slot, ...]
+
+
+@node
+class OrderStreams:
+    """Do what a host program says of streams; ``number`` is that of its stream.
+
+    A parallel loop begins, or it ``ends``.
+    """
+
+    stmt: Order | ForLoop
+    number: int | None = None
+    ends: bool = False
+
+
+@node
+class Begin:
+    """What follows is what ``stmt`` of a host program does: a fault names it."""
+
+    stmt: Statement
+
+
+@node
+class End:
+    """All is done of ``stmt``, for those who want to know how long it took."""
+
+    stmt: Statement
+
+
+Mark: TypeAlias = Begin | End | OrderStreams
 HostStmt: TypeAlias = (
-    AllocateSlot | Clear | LaunchKernel | CallLibrary | FreeSlot | Repeat
+    AllocateSlot
+    | Clear
+    | LaunchKernel
+    | CallLibrary
+    | FreeSlot
+    | Repeat
+    | ViewSlot
+    | CallPython
+    | Mark
 )
 
 
@@ -282,6 +344,13 @@ def slots_of(stmt: HostStmt) -> tuple[Slot, ...]:
             if function is None:
                 return (*read, result)
             return (*read, *(p.slot for p in function.parts))
+        case CallPython(_, operands, results):
+            parts = (x.part for x in operands if isinstance(x, Operand))
+            return (*(p.slot for p in parts if isinstance(p, SlotPart)), *results)
+        case ViewSlot(source, slot):
+            return source, slot
+        case Begin() | End() | OrderStreams():
+            return ()
         case _:
             return (stmt.slot,)
 
@@ -322,7 +391,8 @@ def text(program: CallProgram) -> str:
 def _lines(body: Sequence[HostStmt], indent: str) -> list[str]:
     found: list[str] = []
     for stmt in body:
-        found.append(f"{indent}{line(stmt)}")
+        if not isinstance(stmt, Begin | End):
+            found.append(f"{indent}{line(stmt)}")
         if isinstance(stmt, Repeat):
             found += _lines(stmt.body, f"{indent}  ")
     return found
@@ -349,3 +419,10 @@ def line(stmt: HostStmt) -> str:
             parts = (a.slot.name for a in arguments if isinstance(a, SlotPart))
             size = f"grid={grid}, block={block}"
             return f"launch {source.entry}({', '.join(parts)}) {size}"
+        case ViewSlot(source, slot, views):
+            return f"{slot.name} = {source.name}{''.join(map(str, views))}"
+        case CallPython(_, operands, results):
+            made = ", ".join(x.name for x in results)
+            return f"{made} = python({', '.join(map(str, operands))})"
+        case OrderStreams() | Begin() | End():
+            return type(stmt.stmt).__name__

@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.execution.host.call.program import (
     AllocateSlot,
+    Begin,
     CallLibrary,
     CallProgram,
+    CallPython,
+    End,
     FreeSlot,
     HostStmt,
     LaunchKernel,
     Operand,
+    OrderStreams,
     ProgramNumber,
     Repeat,
     Slot,
     SlotPart,
+    ViewSlot,
+    slots_of,
 )
 
 if TYPE_CHECKING:
@@ -33,9 +39,11 @@ def reuse_slots(program: CallProgram) -> CallProgram:
 
     Statements run one after another on one stream, so what was freed is not in use. It
     is taken again only where nothing else was allocated since: the program never holds
-    more than it did.
+    more than it did. What Python has seen, it may keep.
     """
-    kept = {*program.inputs, *program.outputs}
+    seen = [s for s in program.body if isinstance(s, CallPython | ViewSlot)]
+    shared = {slot for stmt in seen for slot in slots_of(stmt)}
+    kept = {*program.inputs, *program.outputs, *shared}
     free: dict[Form, list[Slot]] = {}
     new_of: dict[Slot, Slot] = {}
     body: list[HostStmt] = []
@@ -43,10 +51,10 @@ def reuse_slots(program: CallProgram) -> CallProgram:
         match stmt:
             case AllocateSlot(slot) if slot not in kept and free.get(_form(slot)):
                 new_of[slot] = free[_form(slot)].pop()
-            case AllocateSlot():
+            case AllocateSlot() | CallPython():
                 free.clear()
                 body.append(stmt)
-            case FreeSlot(slot):
+            case FreeSlot(slot) if slot not in shared:
                 free.setdefault(_form(slot), []).append(new_of.get(slot, slot))
                 body.append(renamed(stmt, new_of))
             case _:
@@ -100,6 +108,8 @@ def renamed(stmt: HostStmt, new_of: Mapping[Slot, Slot]) -> HostStmt:
             own = tuple(renamed(inner, new_of) for inner in body)
             homes = tuple((new_of.get(s, s), _part(p, new_of)) for s, p in stmt.homes)
             return replace(stmt, body=own, swaps=pairs, flag=flag, homes=homes)
+        case CallPython() | ViewSlot() | Begin() | End() | OrderStreams():
+            return stmt  # what they name keeps its own memory
         case _:
             known = new_of.get(stmt.slot)
             return stmt if known is None else replace(stmt, slot=known)

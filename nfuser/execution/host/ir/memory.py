@@ -55,3 +55,12 @@ class MemoryOwners:
         for view in self._source:
             found.setdefault(self.root(view), []).append(view)
         return found
+
+
+def updated_inputs(program: HostProgram) -> frozenset[TensorView]:
+    """Return the inputs that ``program`` writes."""
+    memory = MemoryOwners(program)
+    inputs = {x.value for x in program.inputs}
+    stmts = (s for s in st.walk(program.body) if not memory.is_view(s))
+    made = (memory.root(t) for s in stmts for t in st.writes(s))
+    return frozenset(t for t in made if t in inputs)

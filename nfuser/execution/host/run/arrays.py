@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a host program asks of an array library: operations, views, streams.
+"""What a host program asks of an array library: operations and views.
 
 Each operation takes ``out``, which may be None but for those that sort. Index
 expressions make views in all libraries, so what they have in common is a base class.
@@ -23,16 +23,15 @@ if TYPE_CHECKING:
 
 
 class Arrays:
-    """NumPy and CuPy, which has NumPy's functions; streams are those of the CPU.
+    """NumPy and CuPy, which has NumPy's functions.
 
-    Work on the CPU is done when a call returns, so its streams are numbers only.
+    Work on the CPU is done when a call returns, so it has no streams.
     """
 
     def __init__(self, library: Library, device: Device) -> None:
         self.library = library
         self.device = device
         self.module: Any = np if library is Library.NUMPY else module(library)
-        self._now: Any = -1
 
     # -- operations ----------------------------------------------------------
 
@@ -50,6 +49,11 @@ class Arrays:
 
     def _address(self, array: Any) -> int:
         return array.ctypes.data
+
+    def records(self, read: Sequence[Any]) -> bool:
+        """Tell whether what is made of arrays remembers how, for gradients."""
+        del read
+        return False
 
     def joined(self, real: Any, imag: Any, dtype: DType) -> Any:
         """Return the complex array of two parts."""
@@ -146,46 +150,8 @@ class Arrays:
         """Return a view where strides can say so, else a copy."""
         return source.reshape(shape)
 
-    # -- streams -------------------------------------------------------------
-
-    def current(self) -> Any:
-        """Return the stream on which work is issued now."""
-        return self._now
-
-    def side(self, number: int) -> Any:
-        """Return stream ``number`` of the evaluator's own."""
-        return number
-
-    def use(self, stream: Any) -> None:
-        """Issue work on ``stream`` from now on."""
-        self._now = stream
-
-    def join(self, stream: Any) -> None:
-        """Let the current stream wait for all work that ``stream`` was given."""
-
-    def lend(self, array: Any) -> Any:
-        """Return what may go on the current stream, though another one made it.
-
-        It is the same array, or a copy where memory goes back to its stream at once.
-        """
-        return array
-
-    def record(self) -> Any:
-        """Return an event at this point of the current stream."""
-        return None
-
-    def wait(self, event: Any) -> None:
-        """Let the current stream wait for ``event``."""
+    # -- streams, of a device ------------------------------------------------
 
     def mark(self) -> Any:
         """Return an event whose time is kept; None where nothing runs later."""
         return None
-
-    def elapsed(self, begin: Any, end: Any) -> float:
-        """Wait for ``end``; return the microseconds since ``begin``."""
-        del begin, end
-        return 0.0
-
-    def stream_number(self) -> int:
-        """Return what tells the current stream from others."""
-        return 0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser.compiler.ir.scalars.symbols as scalar_symbols
+from nfuser.compiler.ir.scalars import scalar_walk
 from nfuser.compiler.ir.tensor import TensorView
 from nfuser.errors import (
     ArgumentError,
@@ -23,123 +24,150 @@ from nfuser.errors import (
 from nfuser.execution.device.apart import check_apart
 from nfuser.execution.device.describe.descriptor import CPU, Library, describe
 from nfuser.execution.host.ir.rules import RANK, STREAMS
-from nfuser.execution.host.run.frame import shape_reader
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from nfuser.execution.device.describe.descriptor import Descriptor, Device
+    from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.execution.device.describe.descriptor import Descriptor
     from nfuser.execution.host.ir.host_ir import HostProgram
-    from nfuser.execution.host.run.frame import RunFrame
+    from nfuser.execution.host.mesh.communicator import Communicator
+    from nfuser.execution.host.run.arrays import Arrays
 
 
-def common_home(program: HostProgram, inputs: Sequence[Any]) -> tuple[Library, Device]:
-    """Return the library and device of the arrays, which all have in common."""
-    found: tuple[Library, Device] | None = None
-    for given, item in zip(program.inputs, inputs, strict=True):
-        if isinstance(given.value, TensorView):
-            d = describe(item, f"input {given.name} of {program.name}")
-            if found is not None and found != (d.library, d.device):
-                message = (
-                    f"input {given.name} of {program.name}: expected an array of "
-                    f"{found[0].value} on {found[1]}, found {d}"
-                )
-                raise DeviceError(message)
-            found = d.library, d.device
-    return found or (Library.NUMPY, CPU)
+class BoundInputs:
+    """What a call gives to a program: arrays of one library and device, and integers.
 
-
-def bind_inputs(
-    frame: RunFrame, program: HostProgram, inputs: Sequence[Any], streams: int
-) -> None:
-    """Give arrays and integers to ``frame``; refuse those of another form."""
-    frame.values[STREAMS] = streams
-    if frame.communicator is not None:
-        frame.values[RANK] = frame.communicator.rank
-    for slot, (given, item) in enumerate(zip(program.inputs, inputs, strict=True)):
-        what = f"input {given.name} of {program.name}"
-        if not isinstance(given.value, TensorView):
-            if isinstance(item, bool) or not isinstance(item, int | np.integer):
-                message = f"{what}: expected an integer, found {type(item).__name__}"
-                raise ArgumentError(message)
-            if item < 0:
-                message = f"{what}: expected 0 or more, found {item}"
-                raise ArgumentError(message)
-            frame.values[given.value] = int(item)
-            continue
-        d = describe(item, what)
-        _check_dtype(what, given.value, d)
-        if len(d.shape) != given.value.ndim:
-            message = f"{what}: expected {given.value.ndim} axes, found shape {d.shape}"
-            raise ShapeError(message)
-        for axis, extent in enumerate(d.shape):
-            frame.values[scalar_symbols.size(slot, axis)] = extent
-        frame.arrays[given.value] = item
-    for given, item in zip(program.inputs, inputs, strict=True):
-        if isinstance(given.value, TensorView):
-            wanted = shape_reader(given.value.shape)(frame)
-            _check_shape(f"input {given.name} of {program.name}", wanted, item)
-
-
-def bind_outputs(
-    frame: RunFrame,
-    program: HostProgram,
-    keys: Sequence[TensorView],
-    outputs: Sequence[Any],
-) -> dict[int, Any]:
-    """Give the caller's outputs to ``frame``, all checked before one is written.
-
-    Return those that are written at the end only: they overlap an input, or have no
-    memory of their own in the program.
+    Those of another form are refused.
     """
-    if outputs and len(outputs) != len(keys):
-        message = f"expected {len(keys)} outputs, found {len(outputs)}"
-        raise ArgumentError(message)
-    taken = [describe(a, "an input") for a in frame.arrays.values()]
-    staged: dict[int, Any] = {}
-    ready: dict[TensorView, Any] = {}
-    found: list[tuple[str, Descriptor]] = []
-    for number, given in enumerate(outputs):
-        if given is None:
-            continue
-        key, what = keys[number], f"output {number} of {program.name}"
-        d = describe(given, what)
-        _check_output(frame, what, program.outputs[number], given, d)
-        apart = not any(d.meets(other) for other in taken)
-        if apart and key not in frame.arrays and key not in ready:
-            ready[key] = given
-        else:
-            staged[number] = given
-        taken.append(d)
-        found.append((what, d))
-    check_apart(found)
-    frame.arrays |= ready
-    return staged
 
+    def __init__(
+        self,
+        program: HostProgram,
+        inputs: Sequence[Any],
+        streams: int,
+        communicator: Communicator | None,
+    ) -> None:
+        self.program = program
+        self.arrays: dict[TensorView, Any] = {}
+        self.inputs: dict[TensorView, Descriptor] = {}
+        self.outputs: dict[TensorView, Descriptor] = {}
+        self.values: dict[Scalar, int] = {STREAMS: streams}
+        if communicator is not None:
+            self.values[RANK] = communicator.rank
+        self.library, self.device = Library.NUMPY, CPU
+        for given, item in zip(program.inputs, inputs, strict=True):
+            if isinstance(given.value, TensorView):
+                self._describe(given.value, item, f"input {given.name}")
+        for slot, (given, item) in enumerate(zip(program.inputs, inputs, strict=True)):
+            what = f"input {given.name} of {program.name}"
+            if not isinstance(given.value, TensorView):
+                self.values[given.value] = _integer(what, item)
+                continue
+            d = self.inputs[given.value]
+            _check_dtype(what, given.value, d)
+            if len(d.shape) != (wanted := given.value.ndim):
+                message = f"{what}: expected {wanted} axes, found shape {d.shape}"
+                raise ShapeError(message)
+            for axis, extent in enumerate(d.shape):
+                self.values[scalar_symbols.size(slot, axis)] = extent
+        for given in program.inputs:
+            if isinstance(given.value, TensorView):
+                what = f"input {given.name} of {program.name}"
+                self._check_shape(what, given.value, self.inputs[given.value])
 
-def _check_output(
-    frame: RunFrame, what: str, tensor: TensorView, given: Any, d: Descriptor
-) -> None:
-    home = frame.library.library, frame.library.device
-    if (d.library, d.device) != home:
-        message = (
-            f"{what}: expected an array of {home[0].value} on {home[1]}, found {d}"
+    def _describe(self, tensor: TensorView, item: Any, name: str) -> None:
+        what = f"{name} of {self.program.name}"
+        d = describe(item, what)
+        if not self.inputs:
+            self.library, self.device = d.library, d.device
+        self._check_home(what, d)
+        self.inputs[tensor], self.arrays[tensor] = d, item
+
+    def _check_home(self, what: str, d: Descriptor) -> None:
+        if (d.library, d.device) != (self.library, self.device):
+            home = f"{self.library.value} on {self.device}"
+            message = f"{what}: expected an array of {home}, found {d}"
+            raise DeviceError(message)
+
+    def _check_shape(self, what: str, tensor: TensorView, d: Descriptor) -> None:
+        wanted = tuple(scalar_walk.evaluate_all(tensor.shape, self.values))
+        if d.shape != wanted:
+            message = f"{what}: expected shape {wanted}, found {d.shape}"
+            raise ShapeError(message)
+
+    def meet(self, updated: AbstractSet[TensorView]) -> bool:
+        """Refuse inputs that the program writes, and cannot; tell if any meet others.
+
+        They do that overlap another input in memory.
+        """
+        inputs = self.inputs
+        for given in self.program.inputs:
+            if isinstance(given.value, TensorView) and given.value in updated:
+                what = f"input {given.name} of {self.program.name}, which it writes"
+                _check_writable(what, inputs[given.value])
+        return any(
+            inputs[t].meets(d) for t in updated for u, d in inputs.items() if u is not t
         )
-        raise DeviceError(message)
-    _check_dtype(what, tensor, d)
-    _check_shape(what, shape_reader(tensor.shape)(frame), given)
-    _check_writable(what, d)
+
+    def give(
+        self, keys: Sequence[TensorView], outputs: Sequence[Any]
+    ) -> dict[int, Any]:
+        """Bind the caller's outputs, all checked before one is written.
+
+        Return those that are written at the end only: they overlap an input, or have no
+        memory of their own in the program.
+        """
+        if outputs and len(outputs) != len(keys):
+            message = f"expected {len(keys)} outputs, found {len(outputs)}"
+            raise ArgumentError(message)
+        taken = [*self.inputs.values()]
+        staged: dict[int, Any] = {}
+        found: list[tuple[str, Descriptor]] = []
+        for number, given in enumerate(outputs):
+            if given is None:
+                continue
+            key, what = keys[number], f"output {number} of {self.program.name}"
+            d = describe(given, what)
+            self._check_home(what, d)
+            _check_dtype(what, self.program.outputs[number], d)
+            self._check_shape(what, self.program.outputs[number], d)
+            _check_writable(what, d)
+            if key in self.arrays or any(d.meets(other) for other in taken):
+                staged[number] = given
+            else:
+                self.arrays[key], self.outputs[key] = given, d
+            taken.append(d)
+            found.append((what, d))
+        check_apart(found)
+        return staged
 
 
-def check_updated(
-    frame: RunFrame, program: HostProgram, updated: AbstractSet[TensorView]
+def store_outputs(
+    library: Arrays, results: list[Any], staged: Mapping[int, Any]
 ) -> None:
-    """Refuse inputs that the program writes, and cannot."""
-    for given in program.inputs:
-        if given.value in updated and isinstance(given.value, TensorView):
-            what = f"input {given.name} of {program.name}, which it writes"
-            _check_writable(what, describe(frame.arrays[given.value], what))
+    """Copy results into arrays that had to wait; read none that one has changed."""
+    changed: list[Descriptor] = []
+    for number, given in staged.items():
+        found = describe(results[number], "a result")
+        own = describe(given, "an output")
+        is_moved = found.meets(own) and found != own
+        if is_moved or any(found.meets(other) for other in changed):
+            results[number] = library.copy(results[number], None)
+        changed.append(own)
+    for number, given in staged.items():
+        results[number] = library.copy(results[number], given)
+
+
+def _integer(what: str, item: Any) -> int:
+    if isinstance(item, bool) or not isinstance(item, int | np.integer):
+        message = f"{what}: expected an integer, found {type(item).__name__}"
+        raise ArgumentError(message)
+    if item < 0:
+        message = f"{what}: expected 0 or more, found {item}"
+        raise ArgumentError(message)
+    return int(item)
 
 
 def _check_writable(what: str, d: Descriptor) -> None:
@@ -155,9 +183,3 @@ def _check_dtype(what: str, tensor: TensorView, d: Descriptor) -> None:
     if d.dtype is not tensor.dtype:
         message = f"{what}: expected {tensor.dtype}, found {d.dtype}"
         raise DTypeError(message)
-
-
-def _check_shape(what: str, wanted: tuple[int, ...], given: Any) -> None:
-    if tuple(given.shape) != wanted:
-        message = f"{what}: expected shape {wanted}, found {tuple(given.shape)}"
-        raise ShapeError(message)

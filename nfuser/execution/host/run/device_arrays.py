@@ -119,6 +119,11 @@ class TorchArrays(Arrays):
         """Tell whether two tensors of one shape are one in memory."""
         return a.stride() == b.stride() and a.data_ptr() == b.data_ptr()
 
+    def records(self, read: Sequence[Any]) -> bool:
+        """Tell whether an operand asks for gradients, and torch records them."""
+        wants = any(getattr(x, "requires_grad", False) for x in read)
+        return wants and self.module.is_grad_enabled()
+
     def joined(self, real: Any, imag: Any, dtype: DType) -> Any:
         """Return the complex tensor of two parts."""
         return self.module.complex(real, imag)
@@ -142,10 +147,16 @@ class TorchArrays(Arrays):
             raise UnsupportedError(message)
         given = [self._cast(x, t) for x, t in zip(operands, types[:-1], strict=True)]
         if not isinstance(given[0], self.module.Tensor):
-            given[0] = self.module.full(
-                (), given[0], dtype=given[1].dtype, device=given[1].device
-            )
-        return found(*given) if out is None else found(*given, out=out)
+            given[0] = self.number(given[0], types[0])
+        if out is None:
+            return found(*given)
+        try:
+            return found(*given, out=out)
+        except (TypeError, RuntimeError):  # some write nowhere, or take no numbers
+            pairs = zip(given, types, strict=False)
+            is_tensor = self.module.is_tensor
+            given = [x if is_tensor(x) else self.number(x, t) for x, t in pairs]
+            return out.copy_(found(*given))
 
     def _cast(self, x: Any, dtype: DType) -> Any:
         if not isinstance(x, self.module.Tensor):
@@ -242,14 +253,10 @@ class TorchArrays(Arrays):
 
     def current(self) -> Any:
         """Return torch's current stream."""
-        if not self.device.is_cuda:
-            return super().current()
         return self.module.cuda.current_stream(self.device.index)
 
     def side(self, number: int) -> Any:
         """Return a stream of torch's pool."""
-        if not self.device.is_cuda:
-            return super().side(number)
         key = self.library, self.device, number
         if key not in _SIDES:
             _SIDES[key] = self.module.cuda.Stream(self.device.index)
@@ -257,30 +264,24 @@ class TorchArrays(Arrays):
 
     def use(self, stream: Any) -> None:
         """Make ``stream`` torch's current one."""
-        if self.device.is_cuda:
-            self.module.cuda.set_stream(stream)
-        else:
-            super().use(stream)
+        self.module.cuda.set_stream(stream)
 
     def join(self, stream: Any) -> None:
         """Wait for a stream on the device."""
-        if self.device.is_cuda:
-            self.current().wait_stream(stream)
+        self.current().wait_stream(stream)
 
     def lend(self, array: Any) -> Any:
         """Let torch wait for the current stream before it uses the memory again."""
-        if self.device.is_cuda:
-            array.record_stream(self.current())
+        array.record_stream(self.current())
         return array
 
     def record(self) -> Any:
         """Record an event."""
-        return self.current().record_event() if self.device.is_cuda else None
+        return self.current().record_event()
 
     def wait(self, event: Any) -> None:
         """Wait for an event on the device."""
-        if event is not None:
-            self.current().wait_event(event)
+        self.current().wait_event(event)
 
     def mark(self) -> Any:
         """Record an event, with its time."""

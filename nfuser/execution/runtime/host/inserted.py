@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import nfuser.compiler.ir.scalars.symbols as scalar_symbols
 import nfuser.execution.host.call.program as flat
 from nfuser.compiler.dtypes import check_fits
-from nfuser.compiler.ir.base import node
 from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.compiler.ir.scalars import scalar_walk
-from nfuser.execution.device.describe.libraries import c_strides
+from nfuser.execution.runtime.host.locations import Location
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,33 +21,7 @@ if TYPE_CHECKING:
 
 
 class NotLinkedError(Exception):
-    """The program does more than kernels do; an evaluator runs it."""
-
-
-@node
-class Location:
-    """Where a tensor lies: in the memory of ``slot``, ``offset`` bytes on.
-
-    ``views`` are how a library comes to it from the array that has the memory.
-    """
-
-    slot: flat.Slot
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]  # in elements
-    offset: int = 0
-    views: tuple[flat.ViewOf, ...] = ()
-
-    @property
-    def is_dense(self) -> bool:
-        """Whether elements lie one after another, in C order."""
-        pairs = zip(self.shape, self.strides, c_strides(self.shape), strict=True)
-        return all(n == 1 or a == b for n, a, b in pairs)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is what the slot is."""
-        own = self.slot.shape, self.slot.strides, 0
-        return (self.shape, self.strides, self.offset) == own
+    """The program of a launch is no part of a larger one: it runs by itself."""
 
 
 class Inserted:
@@ -87,17 +60,17 @@ class Inserted:
                         raise NotLinkedError
                     own = tuple(map(self._operand, operands))
                     found.append(replace(stmt, operands=own, result=target.slot))
-                case flat.Repeat():
-                    raise NotLinkedError
-                case _:
+                case flat.AllocateSlot() | flat.Clear():
                     found.append(replace(stmt, slot=self.location(stmt.slot).slot))
+                case _:
+                    raise NotLinkedError
         return found
 
     def location(self, slot: flat.Slot) -> Location:
         """Return where a slot of the launch lies; new ones get names of their own."""
         if slot not in self.places:
             own = replace(slot, name=f"{slot.name}_{self.number}")
-            self.places[slot] = Location(own, own.shape, own.strides)
+            self.places[slot] = Location.of(own)
         return self.places[slot]
 
     def _operand(self, operand: flat.Operand) -> flat.Operand:

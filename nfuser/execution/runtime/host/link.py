@@ -1,324 +1,326 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host program, for inputs of one exact form, as one program of kernels.
+"""A host program, for inputs of one exact form, as one program of numbers.
 
-What an evaluator decides at each statement is decided once here: which kernels run,
-where each array lies, which numbers they are given. All its integers are known, so
-loops and conditions become a straight line. A program does not link that writes into an
-input, or exchanges data with other ranks.
+All that its statements leave open is decided once here: which kernels run, where each
+array lies, which numbers they are given. All its integers are known, so loops and
+conditions become a straight line. One that is too long is linked, and run, in pieces.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-import numpy as np
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import nfuser.execution.host.call.program as flat
-import nfuser.execution.host.ir.rules as rules
 import nfuser.execution.host.ir.statements as st
-from nfuser.compiler.dtypes import check_fits
 from nfuser.compiler.ir.fusion import Fusion
-from nfuser.compiler.ir.scalars import scalar_walk
 from nfuser.compiler.ir.tensor import TensorView
 from nfuser.compiler.ir.tensor import tensor as new_tensor
-from nfuser.execution.device.describe.libraries import Descriptor, Library, c_strides
+from nfuser.errors import HostError
+from nfuser.execution.device.describe.libraries import Descriptor, Library
 from nfuser.execution.host.call.reuse_slots import reuse_slots
-from nfuser.execution.host.ir.forms import forms_of
+from nfuser.execution.host.mesh.communicator import exchange
 from nfuser.execution.runtime.host.exact_operations import as_launch
-from nfuser.execution.runtime.host.inserted import Inserted, Location, NotLinkedError
+from nfuser.execution.runtime.host.inserted import Inserted, NotLinkedError
+from nfuser.execution.runtime.host.library_statements import (
+    given_shape,
+    operands_of,
+    operation_of,
+)
+from nfuser.execution.runtime.host.locations import Location
+from nfuser.execution.runtime.host.places import Places, check_shape
 from nfuser.execution.runtime.planning.build_program import with_frees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from nfuser.compiler.dtypes import DType
     from nfuser.compiler.ir.scalars.scalar import Scalar
     from nfuser.execution.host.ir.host_ir import HostProgram
-    from nfuser.execution.runtime.caches.executor_cache import FusionExecutorCache
-    from nfuser.execution.runtime.place import Place
+    from nfuser.execution.runtime.host.places import Linking
     from nfuser.execution.runtime.planning.plan import Plan
 
-
 MOST_STATEMENTS = 512
-"""How long the straight line may be that loops become."""
+"""How long a line may be that is run in one piece, and kept."""
 
 
-_ByLibrary: TypeAlias = st.UnaryOp | st.BinaryOp | st.ReductionOp | st.MatmulOp
+class TooLongError(Exception):
+    """The line is too long for one piece."""
 
 
 def link(
     program: HostProgram,
-    place: Place,
-    inputs: Mapping[TensorView, Descriptor],
+    linking: Linking,
+    arrays: Mapping[TensorView, Descriptor],
     values: Mapping[Scalar, int],
-    cache_of: Callable[[Fusion], FusionExecutorCache],
+    run: Callable[[flat.CallProgram], None] | None = None,
 ) -> flat.CallProgram:
-    """Return ``program`` for inputs like these; its inputs are in their order.
+    """Return ``program`` for arrays like these, which are its inputs in their order.
 
-    ``values`` are sizes and integers of the call.
+    Behind the inputs come outputs that are written where they lie. ``values`` are sizes
+    and integers of the call. Pieces of a long line are run by ``run``; what is returned
+    is the last one.
     """
-    if program.aliases:
-        raise NotLinkedError
-    return _Linker(program, place, inputs, values, cache_of).run()
+    return _Linker(program, linking, arrays, values, run).run()
 
 
-class _Linker:
+class _Linker(Places):
     def __init__(
         self,
         program: HostProgram,
-        place: Place,
-        inputs: Mapping[TensorView, Descriptor],
+        linking: Linking,
+        arrays: Mapping[TensorView, Descriptor],
         values: Mapping[Scalar, int],
-        cache_of: Callable[[Fusion], FusionExecutorCache],
+        run: Callable[[flat.CallProgram], None] | None,
     ) -> None:
+        super().__init__(program, linking, arrays, values)
         self.program = program
-        self.place = place
-        self.values = dict(values)
-        self.cache_of = cache_of
-        self.count = 0  # of statements met
+        self.run_piece = run
+        self.beside: dict[Hashable, tuple[Any, ...]] = {}
         self.plans: dict[Hashable, tuple[Plan, dict[int, Any]]] = {}
-        self.body: list[flat.HostStmt] = []
-        self.locations: dict[TensorView, Location] = {}
-        self.skew: dict[flat.Slot, int] = {}  # of inputs: address modulo 16
-        for number, (tensor, d) in enumerate(inputs.items()):
-            slot = flat.Slot(f"in{number}", d.shape, d.strides, d.dtype)
-            self.skew[slot] = d.pointer & 15
-            self.locations[tensor] = Location(slot, d.shape, d.strides)
+        self.alive = tuple(self.skew)  # the caller's, and what pieces before have left
 
     def run(self) -> flat.CallProgram:
-        inputs = tuple(self.skew)
         self._block(self.program.body)
-        outputs: list[flat.Slot] = []
-        for tensor in self.program.outputs:
-            found = self._found(tensor)
-            if not found.is_whole:
-                raise NotLinkedError
-            outputs.append(found.slot)
-        body = with_frees(self.body, (*inputs, *outputs))
-        return reuse_slots(flat.CallProgram(inputs, tuple(outputs), tuple(body)))
+        outputs = [self._output(t) for t in self.program.outputs]
+        return self._piece(outputs)
+
+    def _output(self, tensor: TensorView) -> flat.Slot:
+        found = self.found(tensor)
+        if found.is_whole:
+            return found.slot
+        slot = flat.Slot("view", found.shape, found.strides, tensor.dtype)
+        self.body.append(flat.ViewSlot(found.slot, slot, found.views))
+        return slot
+
+    def _piece(self, kept: Sequence[flat.Slot]) -> flat.CallProgram:
+        """Return what was written since the last piece; ``kept`` are its outputs."""
+        body, self.body = self.body, []
+        named = {slot for stmt in body for slot in flat.slots_of(stmt)}
+        gone = [s for s in self.alive if s not in named | self.skew.keys() | {*kept}]
+        body = [*map(flat.FreeSlot, gone), *with_frees(body, (*self.skew, *kept))]
+        piece = flat.CallProgram(self.alive, tuple(kept), tuple(body))
+        is_kept = self.run_piece is None and not self.linking.ordered
+        return reuse_slots(piece) if is_kept else piece
 
     def _block(self, body: Sequence[st.Statement]) -> None:
         for stmt in body:
-            self.count += 1
-            if self.count > MOST_STATEMENTS:
-                raise NotLinkedError
-            self._add(self.count - 1, stmt)
+            self._count()
+            self.body.append(flat.Begin(stmt))
+            try:
+                self._add(stmt)
+            except (HostError, TooLongError):
+                raise
+            except Exception as error:
+                raise self.linking.fault(stmt, error) from error
+            if self.linking.timed:
+                self.body.append(flat.End(stmt))
 
-    def _add(self, number: int, stmt: st.Statement) -> None:
+    def _count(self) -> None:
+        self.count += 1
+        if self.run_piece is None:
+            if self.count > MOST_STATEMENTS:
+                raise TooLongError
+        elif len(self.body) > MOST_STATEMENTS:
+            slots = (x.slot for x in self.locations.values())
+            kept = tuple(dict.fromkeys((*self.skew, *slots)))
+            self.run_piece(self._piece(kept))
+            self.alive = kept
+
+    def _add(self, stmt: st.Statement) -> None:
         match stmt:
             case st.Allocate(result):
-                self._made(result, f"t{number}")
-            case st.Free():
-                pass  # memory is held as long as it is used, and no longer
+                if self.key(result) not in self.locations:
+                    self.made(result)
+            case st.Free(source):
+                self.free(source)
             case st.Launch():
-                self._launch(number, stmt)
+                self._launch(stmt)
             case st.Set() | st.UnaryOp() | st.BinaryOp():
-                self._operate(number, stmt)
+                self._operate(stmt)
             case st.ReductionOp() | st.MatmulOp():
-                self._call(number, stmt)
-            case st.SelectOp() | st.AliasSelect() | st.SliceOp() | st.PermuteOp():
-                self._name(stmt.result, self._view(stmt))
-            case st.ReshapeOp(source, result):
-                self._name(result, self._reshaped(source, result))
+                self._call(stmt)
+            case st.Communicate():
+                self._python(stmt, partial(exchange, stmt))
             case st.IfThenElse(condition, body, orelse):
-                self._block(body if self._numbers([condition])[0] else orelse)
+                self._block(body if self.numbers([condition])[0] else orelse)
             case st.ForLoop():
                 self._loop(stmt)
             case (
-                st.GetStream()
-                | st.SetStream()
-                | st.Synchronize()
-                | st.RecordEvent()
-                | st.Wait()
-            ) if not self.place.device.is_cuda:
-                pass  # what a CPU was given before is done
+                st.SelectOp()
+                | st.AliasSelect()
+                | st.SliceOp()
+                | st.PermuteOp()
+                | st.ReshapeOp()
+            ):
+                self.name(stmt, self.view(stmt))
+            case st.SetStream() if self.linking.meet:
+                pass  # which statement waits for which was decided as if none met
             case _:
-                raise NotLinkedError
+                self._order(stmt)
+
+    def _order(self, stmt: st.Order) -> None:
+        if self.linking.ordered:  # what a CPU was given before is done
+            is_named = isinstance(stmt, st.SetStream | st.Synchronize)
+            index = stmt.stream.index if is_named else None
+            number = None if index is None else self.numbers([index])[0]
+            self.body.append(flat.OrderStreams(stmt, number))
 
     def _loop(self, loop: st.ForLoop) -> None:
         """Write the body again and again; what an iteration defines ends with it."""
-        start, stop = self._numbers([loop.start, loop.stop])
-        inside = [t for s in st.walk(loop.body) for t in st.writes(s)]
+        start, stop = self.numbers([loop.start, loop.stop])
+        inside = (self.key(t) for s in st.walk(loop.body) for t in st.writes(s))
         own = [t for t in dict.fromkeys(inside) if t not in self.locations]
+        is_ordered = loop.parallel and self.linking.ordered
+        if is_ordered:
+            self.body.append(flat.OrderStreams(loop))
         for index in range(start, stop, loop.step):
-            self.values[loop.index] = index
+            self._count()
+            self.turn(loop.index, index)
             self._block(loop.body)
-            for tensor in own:
-                self.locations.pop(tensor, None)
-
-    # -- where tensors lie ---------------------------------------------------
-
-    def _found(self, tensor: TensorView) -> Location:
-        if tensor not in self.locations:
-            raise NotLinkedError
-        return self.locations[tensor]
-
-    def _name(self, tensor: TensorView, location: Location) -> None:
-        """Let ``tensor`` lie there, unless it has memory of its own."""
-        if tensor in self.locations or location.shape != self._shape(tensor):
-            raise NotLinkedError
-        self.locations[tensor] = location
-
-    def _made(self, tensor: TensorView, name: str) -> Location:
-        shape = self._shape(tensor)
-        slot = flat.Slot(name, shape, c_strides(shape), tensor.dtype)
-        self.body.append(flat.AllocateSlot(slot))
-        self._name(tensor, Location(slot, shape, slot.strides))
-        return self.locations[tensor]
-
-    def _shape(self, tensor: TensorView) -> tuple[int, ...]:
-        return tuple(self._numbers(tensor.shape))
-
-    def _numbers(self, scalars: Sequence[Scalar]) -> list[int]:
-        return scalar_walk.evaluate_all(scalars, self.values)
-
-    def _described(self, location: Location) -> Descriptor:
-        slot, place = location.slot, self.place
-        pointer = (self.skew.get(slot, 0) + location.offset) & 15
-        return Descriptor(
-            place.library,
-            place.device,
-            slot.dtype,
-            location.shape,
-            location.strides,
-            pointer,
-            writable=True,
-        )
-
-    # -- views ---------------------------------------------------------------
-
-    def _view(
-        self, stmt: st.SelectOp | st.AliasSelect | st.SliceOp | st.PermuteOp
-    ) -> Location:
-        source = self._found(stmt.source)
-        shape, strides = list(source.shape), list(source.strides)
-        skipped, view = 0, flat.ViewOf("permute", ())
-        match stmt:
-            case st.PermuteOp(_, order):
-                view = flat.ViewOf("permute", order)
-                shape = [shape[k] for k in order]
-                strides = [strides[k] for k in order]
-            case st.SliceOp(_, starts, stops, steps):
-                first, last = self._numbers(starts), self._numbers(stops)
-                bounds = zip(first, last, shape, steps, strict=True)
-                if not all(0 <= a <= b <= n and c > 0 for a, b, n, c in bounds):
-                    raise NotLinkedError
-                skipped = sum(a * s for a, s in zip(first, strides, strict=True))
-                spans = [*zip(first, last, steps, strict=True)]
-                view = flat.ViewOf("slice", tuple(n for span in spans for n in span))
-                shape = [len(range(a, b, c)) for a, b, c in spans]
-                strides = [s * c for s, c in zip(strides, steps, strict=True)]
-            case _:
-                (at,) = self._numbers([stmt.index])
-                view = flat.ViewOf("select", (stmt.axis, at))
-                if not 0 <= at < shape.pop(stmt.axis):
-                    raise NotLinkedError
-                skipped = at * strides.pop(stmt.axis)
-        offset = source.offset + skipped * source.slot.dtype.itemsize
-        views = (*source.views, view)
-        return Location(source.slot, tuple(shape), tuple(strides), offset, views)
-
-    def _reshaped(self, source: TensorView, result: TensorView) -> Location:
-        """Return the same memory, where C order says it all."""
-        found, shape = self._found(source), self._shape(result)
-        if not found.is_dense or prod(shape) != prod(found.shape):
-            raise NotLinkedError
-        views = (*found.views, flat.ViewOf("reshape", shape))
-        return Location(found.slot, shape, c_strides(shape), found.offset, views)
+            self.forget(own)
+        if is_ordered:
+            self.body.append(flat.OrderStreams(loop, ends=True))
 
     # -- what computes -------------------------------------------------------
 
-    def _launch(self, number: int, stmt: st.Launch) -> None:
-        if not isinstance(stmt.function, Fusion):
-            raise NotLinkedError
-        read = [self._operand(x) for x in stmt.operands]
-        given = [self._described(x) if isinstance(x, Location) else x for x in read]
-        used = {x.slot for x in read if isinstance(x, Location)}
-        renewed = [t for t in stmt.results if self._may_move(t, used)]
-        before = {t: self.locations.pop(t) for t in renewed}
-        ready = {
-            k: self.locations[t]
-            for k, t in enumerate(stmt.results)
-            if t in self.locations
-        }
-        late = [t for t in stmt.results if self._is_among(t, used)]
-        if late:  # a kernel might read what it has overwritten
-            self.locations |= before
-            self._write_late(number, stmt, late)
+    def _launch(self, stmt: st.Launch) -> None:
+        for tensor in stmt.results:
+            if (found := self.locations.get(self.key(tensor))) is not None:
+                check_shape(found.shape, self.shape(tensor))
+        if isinstance(stmt.function, Fusion) and not self.linking.records:
+            try:
+                self._insert(stmt, stmt.function)
+            except NotLinkedError:
+                pass
+            else:
+                return
+        function, call = stmt.function, self.linking.call
+        self._python(stmt, lambda _, read: call(function, read))
+
+    def _python(
+        self,
+        stmt: st.Launch | st.Communicate,
+        call: Callable[[Any, list[Any]], Sequence[Any]],
+    ) -> None:
+        """Let Python compute results; those that have memory are copied there."""
+        late = [self.key(t) for t in st.writes(stmt)]
+        late = [t for t in late if t in self.locations]
+        if late:
+            self._write_late(stmt, late)
             return
-        written = [x.slot for x in ready.values()]
-        if len({*used, *self.skew, *written}) < len({*used, *self.skew}) + len(written):
-            raise NotLinkedError
-        outs = {k: self._described(x) for k, x in ready.items()}
-        plan, numbers = self._plan(stmt.function, given, outs)
+        given = stmt.operands if isinstance(stmt, st.Launch) else (stmt.source,)
+        read: list[Any] = [self.operand(x) for x in given]
+        own = tuple(x.operand if isinstance(x, Location) else x for x in read)
+        made = [(t, self.new(self.shape(t), t.dtype)) for t in st.writes(stmt)]
+        self.locations |= {self.key(t): location for t, location in made}
+        self.body.append(flat.CallPython(call, own, tuple(x.slot for _, x in made)))
+
+    def _insert(self, stmt: st.Launch, function: Fusion) -> None:
+        """Insert the program of a fusion, whose kernels write where results lie."""
+        keys = [self.key(t) for t in stmt.results]
+        read = [self.operand(x) for x in stmt.operands]
+        given = [self.described(x) if isinstance(x, Location) else x for x in read]
+        used = {x.slot for x in read if isinstance(x, Location)}
+        ready = {k: self.locations[t] for k, t in enumerate(keys) if self._has(t, used)}
+        late = [t for k, t in enumerate(keys) if k in ready]
+        late = [t for t in late if self.meets(self.locations[t], used)]
+        if late:  # a kernel might read what it has overwritten
+            self._write_late(stmt, late)
+            return
+        self._refuse_shared(list(ready.values()))
+        outs = {k: self.described(x) for k, x in ready.items()}
+        plan, numbers = self._plan(function, given, outs)
         outputs = plan.program.outputs
         for tensor, slot in zip(stmt.results, outputs, strict=True):
-            if (slot.shape, slot.dtype) != (self._shape(tensor), tensor.dtype):
+            check_shape(slot.shape, self.shape(tensor))
+            if slot.dtype is not tensor.dtype:
+                raise NotLinkedError
+        moved = [
+            (t, s)
+            for k, (t, s) in enumerate(zip(keys, outputs, strict=True))
+            if k not in ready
+        ]
+        for tensor, slot in moved:
+            found = self.locations.get(tensor)
+            if found is not None and found.strides != slot.strides:
                 raise NotLinkedError
         places = {
             plan.inputs[k]: x for k, x in enumerate(read) if isinstance(x, Location)
         }
         places |= {outputs[k]: x for k, x in ready.items()}
-        inserted = Inserted(plan, numbers, places, number)
-        self.body += inserted.run()
-        for tensor, slot in zip(stmt.results, outputs, strict=True):
-            if tensor not in self.locations:
-                self._name(tensor, inserted.location(slot))
-        if any(self.locations[t].strides != x.strides for t, x in before.items()):
-            raise NotLinkedError
+        own = Inserted(plan, numbers, places, self.count - 1)
+        self.body += own.run()
+        self.locations |= {t: own.location(slot) for t, slot in moved}
 
-    def _is_among(self, tensor: TensorView, read: AbstractSet[flat.Slot]) -> bool:
-        """Tell whether a tensor lies in memory that is ``read``, and is not given."""
-        found = self.locations.get(tensor)
-        return found is not None and found.slot in read - self.skew.keys()
+    def _has(self, key: TensorView, used: AbstractSet[flat.Slot]) -> bool:
+        """Tell whether a result has memory that it has to be written to.
+
+        One that is read may lie elsewhere where nothing else lies in its memory, which
+        is not the caller's.
+        """
+        if (found := self.locations.get(key)) is None:
+            return False
+        if found.slot not in used or found.slot in self.skew or not found.is_whole:
+            return True
+        others = (x.slot for t, x in self.locations.items() if t is not key)
+        return found.slot in others
+
+    def _refuse_shared(self, written: Sequence[Location]) -> None:
+        """Leave to a call by itself results that may lie in one another."""
+        slots = {x.slot for x in written}
+        given = slots & self.skew.keys() if self.linking.meet else ()
+        steps = [p for x in written for p in zip(x.shape, x.strides, strict=True)]
+        is_repeated = any(n > 1 and step == 0 for n, step in steps)
+        if len(slots) < len(written) or len(given) > 1 or is_repeated:
+            raise NotLinkedError
 
     def _write_late(
-        self, number: int, stmt: st.Launch | _ByLibrary, late: Sequence[TensorView]
+        self, stmt: st.Launch | st.Compute, late: Sequence[TensorView]
     ) -> None:
         """Compute some results beside the memory that they have; then copy them."""
-        beside = {t: new_tensor(t.shape, t.dtype) for t in late}
+        key = stmt, *late
+        if key not in self.beside:  # iterations have it in common
+            self.beside[key] = self._beside(stmt, late)
+        own, *copies = self.beside[key]
+        for part in (own, *copies):
+            self._add(part)
+        self.forget(copy.source for copy in copies)
+
+    def _beside(
+        self, stmt: st.Launch | st.Compute, late: Sequence[TensorView]
+    ) -> tuple[st.Launch | st.Compute, ...]:
+        written = {self.key(t): t for t in st.writes(stmt)}
+        own = {t: new_tensor(written[t].shape, written[t].dtype) for t in late}
+        copies = [st.Set(x, t, stmt.line) for t, x in own.items()]
         if isinstance(stmt, st.Launch):
-            results = tuple(beside.get(t, t) for t in stmt.results)
-            self._add(number, replace(stmt, results=results))
+            results = (own.get(self.key(t), t) for t in stmt.results)
+            return replace(stmt, results=tuple(results)), *copies
+        return replace(stmt, result=own[self.key(stmt.result)]), *copies
+
+    def _operate(self, stmt: st.Set | st.UnaryOp | st.BinaryOp) -> None:
+        """Let a kernel do what the library does with the same bits."""
+        launch = as_launch(stmt) if self.linking.compiles else None
+        if launch is None or self._is_long(launch) or self._is_in_place(stmt):
+            self._call(stmt)
         else:
-            self._add(number, replace(stmt, result=beside[stmt.result]))
-        self._block([st.Set(own, t, stmt.line) for t, own in beside.items()])
-
-    def _may_move(self, tensor: TensorView, read: AbstractSet[flat.Slot]) -> bool:
-        """Tell whether a result that lies in what is ``read`` may lie elsewhere.
-
-        It may where nothing else lies in its memory, which the caller has not given.
-        """
-        if not self._is_among(tensor, read):
-            return False
-        found = self.locations[tensor]
-        others = (x.slot for t, x in self.locations.items() if t is not tensor)
-        return found.is_whole and found.slot not in others
-
-    def _operate(self, number: int, stmt: st.Set | st.UnaryOp | st.BinaryOp) -> None:
-        """Let a kernel do what the library does with the same bits, in C order."""
-        launch = as_launch(stmt)
-        if not isinstance(stmt, st.Set) and (launch is None or self._is_long(launch)):
-            self._call(number, stmt)
-            return
-        if launch is None:
-            raise NotLinkedError
-        self._refuse_other_orders(stmt)
-        self._launch(number, launch)
+            self._launch(launch)
 
     def _is_long(self, launch: st.Launch) -> bool:
         """Tell whether an integer is rounded twice by libraries: to 64 bits first."""
         numbers = [x for x in launch.operands if not isinstance(x, TensorView)]
-        return any(abs(self._operand(x)) > 1 << 53 for x in numbers)
+        return any(abs(self.operand(x)) > 1 << 53 for x in numbers)
 
-    def _refuse_other_orders(self, stmt: st.Compute) -> None:
-        """Leave to libraries how they lay out what they make of other orders."""
-        has_orders = stmt.result not in self.locations and stmt.result.ndim > 1
-        if has_orders and not all(self._found(t).is_dense for t in st.reads(stmt)):
-            raise NotLinkedError
+    def _is_in_place(self, stmt: st.Compute) -> bool:
+        """Tell whether the caller's memory is written that is read in the same places.
+
+        A kernel would have to write beside it.
+        """
+        target = self.locations.get(self.key(stmt.result))
+        if target is None or target.slot not in self.skew:
+            return False
+        return any(self.found(t).slot is target.slot for t in st.reads(stmt))
 
     def _plan(
         self, function: Fusion, given: Sequence[Any], outs: Mapping[int, Descriptor]
@@ -328,86 +330,54 @@ class _Linker:
         forms = (x if isinstance(x, Descriptor) else repr(x) for x in given)
         key = function, (*forms,), (*outs.items(),)
         if key not in self.plans:
-            found = self.cache_of(function).plan_like(self.place, given, outs)
-            self.plans[key] = found
+            self.plans[key] = self.linking.plan(key, function, given, outs)
         return self.plans[key]
 
-    def _operand(self, x: st.Operand) -> Any:
-        if isinstance(x, TensorView):
-            return self._found(x)
-        if isinstance(x, bool | int | float | complex):
-            return x
-        return self._numbers([x])[0]
-
-    def _call(self, number: int, stmt: _ByLibrary) -> None:
+    def _call(self, stmt: st.Compute) -> None:
         """Let the library write what it computes into new memory, or where it is to."""
-        operands, types = _operands(stmt)
-        pairs = zip(operands, types, strict=False)
-        read = [self._library_operand(x, dtype) for x, dtype in pairs]
-        slots = {x.part.slot for x in read if isinstance(x.part, flat.SlotPart)}
-        target = self.locations.get(stmt.result)
-        is_part = target is not None and not target.is_whole
-        if is_part or self._is_among(stmt.result, slots):
-            self._write_late(number, stmt, [stmt.result])
-            return
-        operation = None
-        if not isinstance(stmt, st.MatmulOp) or stmt.result.ndim > 2:
-            self._refuse_other_orders(stmt)
-        if isinstance(stmt, st.ReductionOp):
-            operation = flat.LibraryOperation((), stmt.axes)
-        elif not isinstance(stmt, st.MatmulOp):
-            operation = flat.LibraryOperation(types, ())
+        operands = operands_of(stmt)
+        read = [self.operand(x) for x, _ in operands]
+        shape = given_shape(stmt, [x.shape for x in read if isinstance(x, Location)])
+        target = self.locations.get(self.key(stmt.result))
         if target is None:
-            target = self._made(stmt.result, f"t{number}")
-        if target.slot in self.skew or target.shape != self._given_shape(stmt):
-            raise NotLinkedError
-        if 0 not in target.shape:
-            name = "matmul" if isinstance(stmt, st.MatmulOp) else stmt.name
-            call = flat.CallLibrary(name, tuple(read), target.slot, stmt.line)
-            self.body.append(replace(call, operation=operation))
+            check_shape(shape, self.shape(stmt.result))
+            target = self.made(stmt.result)
+        else:
+            check_shape(target.shape, shape)
+        if self._reads_late(stmt, target, read):
+            self._write_late(stmt, [self.key(stmt.result)])
+            return
+        if 0 in target.shape and not isinstance(stmt, st.ReductionOp):
+            return
+        given = tuple(
+            x.operand
+            if isinstance(x, Location)
+            else flat.Operand(flat.ProgramNumber(x, dtype))
+            for x, (_, dtype) in zip(read, operands, strict=True)
+        )
+        name, operation = operation_of(stmt, target.views, self.linking.library)
+        call = flat.CallLibrary(
+            name, given, target.slot, stmt.line, operation=operation
+        )
+        self.body.append(call)
 
-    def _library_operand(self, x: st.Operand, dtype: DType) -> flat.Operand:
-        own = x.dtype if isinstance(x, TensorView) else dtype
-        if own.is_complex:  # which a program has in two parts
-            raise NotLinkedError
-        if isinstance(x, TensorView):
-            found = self._found(x)
-            return flat.Operand(flat.SlotPart(found.slot), found.views)
-        number = self._operand(x)
-        if dtype.is_half and self.place.library is Library.TORCH:
-            raise NotLinkedError  # torch computes with all digits of the number
-        if dtype.is_integer:
-            check_fits(number, dtype, "a number of the program")
-        return flat.Operand(flat.ProgramNumber(number, dtype))
+    def _reads_late(
+        self, stmt: st.Compute, target: Location, read: Sequence[Any]
+    ) -> bool:
+        """Tell whether the library could read what it has overwritten.
 
-    def _given_shape(self, stmt: _ByLibrary) -> tuple[int, ...]:
-        """Return the shape of what the library computes."""
-        shapes = [self._found(t).shape for t in st.reads(stmt)]
-        match stmt:
-            case st.MatmulOp():
-                lhs, rhs = shapes
-                if lhs[-1] != rhs[-min(len(rhs), 2)]:
-                    raise NotLinkedError
-                ((shape, _),) = forms_of(stmt)
-                return tuple(self._numbers(shape))
-            case st.ReductionOp(axes=axes):
-                if 0 in shapes[0]:  # of nothing there is no largest
-                    raise NotLinkedError
-                return tuple(n for k, n in enumerate(shapes[0]) if k not in axes)
-            case _:
-                try:
-                    return np.broadcast_shapes(*shapes)
-                except ValueError as error:
-                    raise NotLinkedError from error
-
-
-def _operands(stmt: _ByLibrary) -> tuple[tuple[st.Operand, ...], tuple[DType, ...]]:
-    """Return what the library reads, and the dtypes in which NumPy computes."""
-    match stmt:
-        case st.UnaryOp(name, source):
-            return (source,), rules.loop_types(name, (source,))
-        case st.BinaryOp(name, lhs, rhs):
-            return (lhs, rhs), rules.loop_types(name, (lhs, rhs))
-        case _:
-            read = st.reads(stmt)
-            return read, tuple(x.dtype for x in read)
+        NumPy reads an element before it writes over it, whatever overlaps. Others
+        refuse, or multiply and fold what they have written already.
+        """
+        is_product = isinstance(stmt, st.MatmulOp)
+        if is_product and not target.is_whole:
+            return True
+        meeting = [
+            x for x in read if isinstance(x, Location) and self.meets(target, {x.slot})
+        ]
+        if not is_product:
+            if self.linking.library is Library.NUMPY:
+                return False
+            if not isinstance(stmt, st.ReductionOp):
+                meeting = [x for x in meeting if not x.is_at(target)]
+        return bool(meeting)

@@ -49,9 +49,9 @@ def library_call(
 
     Libraries that cannot are refused here, before anything runs.
     """
-    _check(stmt, library, device)
     given = library
     if stmt.operation is None:
+        _check(stmt, library, device)
         library = caller(stmt.name, library, device)
     arrays = arrays_of(library, device)
     reading = _reading(stmt, arrays)
@@ -69,6 +69,8 @@ def library_call(
         try:
             compute(*reading(operands), out)
         except Exception as error:
+            if stmt.operation is not None:  # the program names its statement
+                raise
             message = f"{name}: {library.value} failed: {error}{note}"
             raise host_error(message, error) from error
 
@@ -81,7 +83,8 @@ def blas_product(
 ) -> SmallProduct | None:
     """Return the small product that ``stmt`` asks for, where the arrays are NumPy's."""
     is_here = library is Library.NUMPY and not device.is_cuda
-    return small_product(stmt) if is_here and stmt.name == "matmul" else None
+    is_product = stmt.name == "matmul" and stmt.operation is None
+    return small_product(stmt) if is_here and is_product else None
 
 
 def _function(stmt: CallLibrary, arrays: Arrays) -> Callable[..., Any]:
@@ -104,10 +107,37 @@ def _function(stmt: CallLibrary, arrays: Arrays) -> Callable[..., Any]:
 def _operation(
     name: str, operation: LibraryOperation, dtype: DType, arrays: Arrays
 ) -> Callable[..., Any]:
+    """Return what performs an operation of a host program, the result given last."""
+    compute = _computation(name, operation, dtype, arrays)
+    target = view_reader(operation.views, arrays)
+    if arrays.library is not Library.TORCH and not operation.views:
+        return compute
+    if arrays.library is not Library.TORCH:
+        return lambda *given: compute(*given[:-1], target(given[-1]))
+
+    def run(*given: Any) -> None:
+        *read, out = given
+        if arrays.records(read):  # what is told where to write records nothing
+            arrays.copy(compute(*read, None), target(out))
+        else:
+            compute(*read, target(out))
+
+    return run
+
+
+def _computation(
+    name: str, operation: LibraryOperation, dtype: DType, arrays: Arrays
+) -> Callable[..., Any]:
     types, axes = operation.types, operation.axes
-    if not types:
-        return lambda x, out: arrays.reduce(name, x, axes, dtype, out)
-    return lambda *given: arrays.compute(name, given[:-1], types, given[-1])
+    match name:
+        case _ if types:
+            return lambda *given: arrays.compute(name, given[:-1], types, given[-1])
+        case "matmul":
+            return lambda x, y, out: arrays.matmul(x, y, dtype, out)
+        case "copy":
+            return arrays.copy
+        case _:
+            return lambda x, out: arrays.reduce(name, x, axes, dtype, out)
 
 
 def _has_halves(stmt: CallLibrary) -> bool:
@@ -156,10 +186,14 @@ def _reading(stmt: CallLibrary, arrays: Arrays) -> Callable[[Sequence[Any]], lis
     for k, operand in enumerate(stmt.operands):
         fixed.append(None)
         if isinstance(part := operand.part, ProgramNumber):
+            if stmt.operation is not None:  # libraries know what a number may become
+                fixed[-1] = part.value
+                continue
             made = arrays.number(part.value, part.dtype)
             fixed[-1] = _through(operand.views, arrays, [])(made)
         else:
-            steps.append((k, len(steps), _reader(operand, part, arrays)))
+            is_whole = stmt.operation is not None
+            steps.append((k, len(steps), _reader(operand, part, arrays, is_whole)))
 
     if len(steps) == len(fixed) == 2:
         one, other = (step for _, _, step in steps)
@@ -174,16 +208,27 @@ def _reading(stmt: CallLibrary, arrays: Arrays) -> Callable[[Sequence[Any]], lis
     return read
 
 
-def _reader(operand: Operand, part: SlotPart, arrays: Arrays) -> Callable[[Any], Any]:
+def _reader(
+    operand: Operand, part: SlotPart, arrays: Arrays, is_whole: bool
+) -> Callable[[Any], Any]:
     """Return what gives the operand, from the array that has its memory."""
     steps: list[Callable[[Any], Any]] = []
     if arrays.library is Library.TORCH:
         steps.append(arrays.own)
     elif arrays.library is Library.NUMPY:
         steps.append(np.asarray)
-    if part.slot.dtype.is_complex:
+    if part.slot.dtype.is_complex and not is_whole:
         steps.append(_imaginary if part.offset else _real)
     return _through(operand.views, arrays, steps)
+
+
+def view_reader(views: Sequence[ViewOf], arrays: Arrays) -> Callable[[Any], Any]:
+    """Return what makes ``views`` of an array of the library."""
+    return _through(views, arrays, []) if views else _same
+
+
+def _same(array: Any) -> Any:
+    return array
 
 
 def _through(
