@@ -238,7 +238,7 @@ def test_tiles_from_the_first_boundary_and_the_rest_cover_every_index_once(
     rows, along = _loops([3, length])
     builder = NestBuilder([rows], [along])
     begin = rows * (along.extent + gap)
-    whole, lane = builder.align(builder.axis(along), factor, begin, spare=spare)
+    whole, lane = builder.align(builder.axis(along), factor, begin, factor, spare=spare)
     step, place = builder.split(whole, 32, LastTile.GUARD)
     builder.bind_rest(whole, place)
     builder.bind(builder.axis(rows), Binding.BLOCK_X)

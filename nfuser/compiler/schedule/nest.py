@@ -204,21 +204,22 @@ class NestBuilder:
         return outer, inner
 
     def align(
-        self, source: LoopAxis, factor: int, begin: Scalar, *, spare: bool
+        self, source: LoopAxis, factor: int, begin: Scalar, line: int, *, spare: bool
     ) -> tuple[LoopAxis, LoopAxis]:
-        """Tile ``source``, whose element 0 lies at ``begin``, between boundaries.
+        """Tile ``source``, whose element 0 lies at ``begin``, from a boundary on.
 
-        Each multiple of ``factor`` is one. ``begin``, in kept loops of the space, tells
-        how many whole tiles there are: as many as fit the extent, or one less. Where
-        they ``spare`` elements behind them, these are nearly another.
+        Each multiple of ``line``, some tiles of ``factor``, is one. ``begin``, in kept
+        loops of the space, tells how many whole tiles there are: as many as fit the
+        extent, or up to a line less. Where they ``spare`` elements behind them, these
+        are nearly another.
         """
-        past = (begin + (factor - 1)) % factor
-        end = (source.extent + (past + 1)) // factor - 1
+        past = (begin + (line - 1)) % line
+        end = (source.extent + (past + 1)) // factor - line // factor
         if spare:
-            end = (source.extent + (past + 2)) // factor - 2
+            end = (source.extent + (past + 2)) // factor - 1 - line // factor
         outer = LoopAxis(source.extent // factor, end)
         inner = LoopAxis(sc.const(factor))
-        start = factor - 1 - past
+        start = line - 1 - past
         self._transforms.append(Align(source, outer, inner, inner.extent, start))
         return outer, inner
 

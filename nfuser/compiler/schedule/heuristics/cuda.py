@@ -149,7 +149,8 @@ class CudaReduction:
 
     Where rows begin anywhere between two packets, these are counted from the first
     boundary of those of one access, the ``leader``; the elements before and behind them
-    go one by one. Reads ``across`` two packets take both.
+    go one by one. There is a boundary each ``line`` of elements. Reads ``across`` two
+    packets take both.
     """
 
     kept: Groups
@@ -163,6 +164,7 @@ class CudaReduction:
     compensated: bool = False
     packed: Packed = frozenset()
     leader: tuple[int, Point] | None = None
+    line: int = 0
     across: Packed = frozenset()
     threads: int = 0
     flight: int = 1

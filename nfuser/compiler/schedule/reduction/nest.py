@@ -39,7 +39,7 @@ def cuda_nest(
         # Two packets that hold one across them have to end with the row.
         spare = bool(heuristic.across)
         lanes[-1], packet = builder.align(
-            lanes[-1], heuristic.width, begin, spare=spare
+            lanes[-1], heuristic.width, begin, heuristic.line, spare=spare
         )
     elif heuristic.width > 1:
         lanes[-1], packet = builder.split(lanes[-1], heuristic.width, LastTile.EXACT)

@@ -12,6 +12,7 @@ from nfuser.compiler.schedule.facts.layout import (
     is_packed,
     is_unit,
     leader_of,
+    line_of,
     ordered,
     packed,
     packet_width,
@@ -222,6 +223,16 @@ class RowShape:
         if leader is None:
             return frozenset()
         return across(self.lane_group(), found, width, self.facts, tensors, leader)
+
+    def line(self, width: int, *, is_kept: bool) -> int:
+        """Return how many elements lie between boundaries that packets begin at.
+
+        A loop, which serves rows of any length, has those of packets.
+        """
+        leader = self.leader(width)
+        if leader is None:
+            return 0
+        return line_of(leader, width, self.length) if is_kept else width
 
     def leader(self, width: int) -> Access | None:
         """Return the access whose packets of ``width`` are counted by, if not rows."""

@@ -38,7 +38,7 @@ def cuda_nest(
     packet = None
     lanes, width = along if heuristic.inner else kept, heuristic.width
     if begin is not None:
-        lanes[-1], packet = builder.align(lanes[-1], width, begin, spare=False)
+        lanes[-1], packet = builder.align(lanes[-1], width, begin, width, spare=False)
     elif width > 1:
         lanes[-1], packet = builder.split(lanes[-1], width, LastTile.EXACT)
     _bind_rows(builder, kept, heuristic)

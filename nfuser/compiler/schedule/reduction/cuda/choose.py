@@ -308,6 +308,7 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | None
     resident = SHARE_BLOCKS * shape.target.multiprocessors
     along, across = (width, 1) if shape.inner else (1, width)
     places = -(-shape.length // along)
+    places -= 1 if shape.leader(width) and shape.length % along else 0  # whole ones
     keep = min(ACROSS, power_of_two(-(-shape.rows // width)), threads)
     keep = 1 if shape.inner else keep
     least = -(-places * keep // (steps * threads)) if steps else 0

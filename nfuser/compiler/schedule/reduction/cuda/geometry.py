@@ -86,6 +86,7 @@ def cuda_heuristic(
         compensated=steps == 0 and sums_in_f64(fusion),
         packed=shape.packed(width, tensors),
         leader=(tensors.index(leader.tensor), leader.point) if leader else None,
+        line=shape.line(width, is_kept=steps > 0),
         across=shape.across(width, tensors),
         threads=threads,
         flight=flight,
