@@ -224,6 +224,24 @@ def test_memory_that_a_function_gave_back_is_not_used_again() -> None:
     assert not second.any()
 
 
+def test_what_a_function_gives_to_be_read_alone_is_not_written() -> None:
+    given = np.frombuffer(bytes(16), np.float32)
+
+    def give(_: Any) -> Any:
+        return given
+
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor([4])
+    made = hc.launch(give, x, like=[((4,), np.float32)])
+    hc.binary("add", x, made, out=made)
+    hc.add_output(made)
+    evaluator = nfuser.HostIrEvaluator(hc.program())
+    x = np.arange(4, dtype=np.float32)
+    for _ in range(3):
+        np.testing.assert_array_equal(evaluator.run([x])[0], x)
+        assert not given.any()
+
+
 def test_a_timeline_is_a_chrome_trace(tmp_path: Path) -> None:
     timeline = Timeline()
     hc = nfuser.HostIrContainer()

@@ -50,7 +50,8 @@ def python_step(
 ) -> Callable[[Frame], None]:
     """Return what calls the function in a frame, and keeps its results.
 
-    What lies otherwise than in C order, or in memory that others have, is copied.
+    What lies otherwise than in C order, in memory that others have, or in such that
+    nobody may write, is copied.
     """
     arrays, pointer = arrays_of(library, device), pointer_reader(library)
     read = [_reader(x, arrays) for x in stmt.operands]
@@ -79,6 +80,8 @@ def _may_stay(made: Any, arrays: Arrays, others: Sequence[Any]) -> bool:
     library = arrays.library
     if library_of(type(made)) is not library or not arrays.is_dense(made):
         return False
+    if library is Library.NUMPY and not made.flags.writeable:
+        return False  # kernels may be told to write there
     is_lazy = library is Library.TORCH and (made.is_conj() or made.is_neg())
     if is_lazy or pointer_reader(library)(made) % ALIGNMENT:
         return False
