@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import re
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ import nfuser
 import nfuser.execution.host.ir.statements as st
 from nfuser.base.debug.timeline import Timeline
 from nfuser.execution.host.passes.assign_streams import assign_streams
+from nfuser.execution.runtime.host.link import MOST_STATEMENTS
 from tests.host.peak import reference_of
 
 if TYPE_CHECKING:
@@ -41,6 +43,29 @@ def test_each_array_goes_after_its_last_use() -> None:
     x = np.ones(1000, np.float32)
     nfuser.HostIrEvaluator(_chains()).run([x, x], timeline=timeline)
     assert timeline.peak_bytes == 3 * x.nbytes  # of six arrays
+
+
+def test_a_long_line_holds_no_more_than_is_left_to_read() -> None:
+    hc = nfuser.HostIrContainer("long")
+    x = hc.define_tensor([-1])
+    last = hc.set(x)
+    for _ in range(5):
+        last = hc.unary("sin", last)
+    total = hc.reduce("sum", last, 0)
+    with hc.loop(2 * MOST_STATEMENTS):
+        hc.binary("add", total, 1.0, out=total)
+    hc.add_output(total)
+    evaluator = nfuser.HostIrEvaluator(hc.program(), backend="interpret")
+    timeline, x = Timeline(), np.ones(1000, np.float32)
+    evaluator.run([x], timeline=timeline)
+    assert timeline.peak_bytes == 2 * x.nbytes  # of six arrays
+    gc.collect()
+    gc.disable()  # what ran goes without it
+    try:
+        evaluator.run([x])
+        assert not gc.collect()
+    finally:
+        gc.enable()
 
 
 def test_independent_chains_run_on_two_streams(golden: Callable[[str], None]) -> None:

@@ -198,6 +198,19 @@ def test_integers_become_what_numpy_makes_of_them() -> None:
 
 
 @LIBRARIES
+def test_no_elements_do_not_fit_to_some(library: str) -> None:
+    for name in ("arctan2", "add"):
+        hc = nfuser.HostIrContainer()
+        x, y = hc.define_tensor([-1]), hc.define_tensor([-1])
+        hc.add_output(hc.binary(name, x, y))
+        ready = nfuser.HostIrEvaluator(hc.program())
+        given = [array_of(library, np.ones(n, np.float32)) for n in (0, 3)]
+        for _ in range(3):
+            with pytest.raises(HostError, match=name):
+                ready.run(given)
+
+
+@LIBRARIES
 def test_functions_that_write_nowhere_or_take_no_numbers(library: str) -> None:
     """Of torch's, some have no ``out``, and some want an array where NumPy does not."""
     hc = nfuser.HostIrContainer()

@@ -62,7 +62,8 @@ class Evaluator:
     """A program ready to run on one device, for arrays of one library.
 
     ``backend`` is cpu, cuda or interpret, ``name`` that of the function. Calls may
-    overlap: all state of a call is in its frame.
+    overlap: all state of a call is in its frame. No step knows the evaluator: one that
+    runs a piece of a long line goes when it has run.
     """
 
     def __init__(
@@ -139,10 +140,11 @@ class Evaluator:
                 make = allocator(
                     library, self.device, slot.shape, slot.strides, slot.dtype
                 )
-                return lambda frame: self._allocate(frame, slot, make)
+                pointer = self._pointer
+                return lambda frame: _allocate(frame, slot, make, pointer)
             case Clear(slot):
-                touched = footprint.of_clear(slot)
-                return lambda frame: self._clear(frame, slot, touched)
+                touched, on_cuda = footprint.of_clear(slot), self.device.kind == "cuda"
+                return lambda frame: _clear(frame, slot, touched, on_cuda)
             case FreeSlot(slot):
                 return lambda frame: frame.drop(slot)
             case LaunchKernel():
@@ -160,32 +162,38 @@ class Evaluator:
             case CallPython():
                 return python_step(stmt, library, self.device)
             case OrderStreams():
-                return lambda frame: self._order(frame, stmt)
+                current = self._stream
+                return lambda frame: _order(frame, stmt, current)
             case Begin(begun):
                 return lambda frame: _begin(frame, begun)
             case End(ended):
                 return lambda frame: _end(frame, ended)
 
-    def _order(self, frame: Frame, stmt: OrderStreams) -> None:
-        assert frame.order is not None
-        frame.order.follow(stmt)
-        frame.stream = self._stream()
 
-    def _allocate(self, frame: Frame, slot: Slot, make: Callable[[], Any]) -> None:
-        array = frame.given[slot] if slot in frame.given else make()
-        frame.arrays[slot] = (array, self._pointer(array))
+def _order(frame: Frame, stmt: OrderStreams, current: Callable[[], int]) -> None:
+    assert frame.order is not None
+    frame.order.follow(stmt)
+    frame.stream = current()
 
-    def _clear(self, frame: Frame, slot: Slot, touched: Footprint) -> None:
-        size = slot.dtype.itemsize * int(np.prod(slot.shape))
-        address = frame.arrays[slot][1]
-        if self.device.kind == "cuda":
-            from nfuser.execution.device.cuda import driver  # noqa: PLC0415 (loads libcuda)
 
-            with placed(frame.stream, touched, (address,)):
-                driver.memset(address, 0, size, frame.stream)
-        else:
-            frame.arrays[slot][0][...] = 0
-            frame.written.add(slot)
+def _allocate(
+    frame: Frame, slot: Slot, make: Callable[[], Any], pointer: Callable[[Any], int]
+) -> None:
+    array = frame.given[slot] if slot in frame.given else make()
+    frame.arrays[slot] = (array, pointer(array))
+
+
+def _clear(frame: Frame, slot: Slot, touched: Footprint, on_cuda: bool) -> None:
+    size = slot.dtype.itemsize * int(np.prod(slot.shape))
+    address = frame.arrays[slot][1]
+    if on_cuda:
+        from nfuser.execution.device.cuda import driver  # noqa: PLC0415 (loads libcuda)
+
+        with placed(frame.stream, touched, (address,)):
+            driver.memset(address, 0, size, frame.stream)
+    else:
+        frame.arrays[slot][0][...] = 0
+        frame.written.add(slot)
 
 
 def _begin(frame: Frame, stmt: Statement) -> None:

@@ -77,12 +77,15 @@ class _Linker(Places):
         super().__init__(program, linking, arrays, values)
         self.program = program
         self.run_piece = run
+        self.place = 0  # in the body of the program
         self.beside: dict[Hashable, tuple[Any, ...]] = {}
         self.plans: dict[Hashable, tuple[Plan, dict[int, Any]]] = {}
         self.alive = tuple(self.skew)  # the caller's, and what pieces before have left
 
     def run(self) -> flat.CallProgram:
-        self._block(self.program.body)
+        for place, stmt in enumerate(self.program.body):
+            self.place = place
+            self._block((stmt,))
         outputs = [self._output(t) for t in self.program.outputs]
         return self._piece(outputs)
 
@@ -123,10 +126,18 @@ class _Linker(Places):
             if self.count > MOST_STATEMENTS:
                 raise TooLongError
         elif len(self.body) > MOST_STATEMENTS:
+            self._forget_the_past()
             slots = (x.slot for x in self.locations.values())
             kept = tuple(dict.fromkeys((*self.skew, *slots)))
             self.run_piece(self._piece(kept))
             self.alive = kept
+
+    def _forget_the_past(self) -> None:
+        """Forget tensors that nothing names from here on, so that memory goes."""
+        left = st.walk(self.program.body[self.place :])
+        named = {self.key(t) for s in left for t in (*st.reads(s), *st.writes(s))}
+        named.update(map(self.key, self.program.outputs))
+        self.forget([t for t in self.locations if t not in named])
 
     def _add(self, stmt: st.Statement) -> None:
         match stmt:
@@ -347,7 +358,8 @@ class _Linker(Places):
         if self._reads_late(stmt, target, read):
             self._write_late(stmt, [self.key(stmt.result)])
             return
-        if 0 in target.shape and not isinstance(stmt, st.ReductionOp):
+        is_known = shape is not None and not isinstance(stmt, st.ReductionOp)
+        if 0 in target.shape and is_known:  # else the library says what it refuses
             return
         given = tuple(
             x.operand
