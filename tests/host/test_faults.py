@@ -242,6 +242,24 @@ def test_what_a_function_gives_to_be_read_alone_is_not_written() -> None:
         assert not given.any()
 
 
+def test_what_two_calls_of_a_function_give_lies_apart() -> None:
+    kept = np.empty((64, 64), np.float32)
+
+    def give(x: Any) -> Any:
+        kept[...] = x
+        return kept
+
+    hc = nfuser.HostIrContainer()
+    x = hc.define_tensor(kept.shape)
+    first, second = (hc.launch(give, x, like=[(x.shape, x.dtype)]) for _ in range(2))
+    hc.set(hc.permute(second, (1, 0)), out=first)
+    hc.add_output(first)
+    evaluator = nfuser.HostIrEvaluator(hc.program())
+    given = np.arange(kept.size, dtype=np.float32).reshape(kept.shape)
+    for _ in range(3):
+        np.testing.assert_array_equal(evaluator.run([given])[0], given.T)
+
+
 def test_a_timeline_is_a_chrome_trace(tmp_path: Path) -> None:
     timeline = Timeline()
     hc = nfuser.HostIrContainer()

@@ -50,8 +50,8 @@ def python_step(
 ) -> Callable[[Frame], None]:
     """Return what calls the function in a frame, and keeps its results.
 
-    What lies otherwise than in C order, in memory that others have, or in such that
-    nobody may write, is copied.
+    What lies otherwise than in C order, in memory that other arrays of the run have,
+    or in such that nobody may write, is copied.
     """
     arrays, pointer = arrays_of(library, device), pointer_reader(library)
     read = [_reader(x, arrays) for x in stmt.operands]
@@ -62,7 +62,7 @@ def python_step(
         if len(found) != len(stmt.results):
             message = f"expected {len(stmt.results)} results, found {len(found)}"
             raise ArgumentError(message)
-        others = [x for x in operands if library_of(type(x)) is library]
+        others = [array for array, _ in frame.arrays.values()]
         for slot, made in zip(stmt.results, found, strict=True):
             made = np.asarray(made) if isinstance(made, np.generic) else made
             _check(made, slot)
