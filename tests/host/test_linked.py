@@ -369,6 +369,17 @@ def test_what_is_not_for_kernels_alone_is_kept_as_well(
     assert linked is not None
 
 
+def test_integers_of_numpy_are_kept_like_others() -> None:
+    hc = nfuser.HostIrContainer()
+    x, n = hc.define_tensor([-1, -1]), hc.define_integer()
+    hc.add_output(hc.binary("add", hc.select(x, 0, n), n))
+    evaluator = nfuser.HostIrEvaluator(hc.program())
+    for number in (np.int64(2), 2, np.uint8(2), 2, np.int32(2)):
+        np.testing.assert_array_equal(evaluator.run([X, number])[0], X[2] + 2)
+    (linked,) = evaluator._calls._linked.values()
+    assert linked is not None
+
+
 def test_a_long_line_runs_in_pieces() -> None:
     hc = nfuser.HostIrContainer("long")
     x = hc.define_tensor([-1, -1])

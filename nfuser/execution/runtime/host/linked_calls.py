@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from nfuser.base.debug.timeline import Timeline
+    from nfuser.compiler.ir.scalars.scalar import Scalar
     from nfuser.execution.device.describe.descriptor import Descriptor
     from nfuser.execution.host.call.program import CallProgram, Slot
     from nfuser.execution.host.ir.host_ir import HostProgram
@@ -273,13 +274,15 @@ class LinkedCalls:
         if len(inputs) != len(names):
             message = f"expected {len(names)} inputs {names}, found {len(inputs)}"
             raise ArgumentError(message)
-        return [
-            # NumPy gives such for what has no axes.
-            np.asarray(x)
-            if isinstance(x, np.generic) and isinstance(given.value, TensorView)
-            else x
-            for given, x in zip(self._program.inputs, inputs, strict=True)
-        ]
+        pairs = zip(self._program.inputs, inputs, strict=True)
+        return [_plain(given.value, x) for given, x in pairs]
+
+
+def _plain(value: TensorView | Scalar, x: Any) -> Any:
+    """Return an input; NumPy gives numbers of its own, also for what has no axes."""
+    if isinstance(value, TensorView):
+        return np.asarray(x) if isinstance(x, np.generic) else x
+    return int(x) if isinstance(x, np.integer) else x
 
 
 class _Linked:
