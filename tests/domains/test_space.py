@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import nfuser.compiler.domains.space as module
 import nfuser.compiler.ir.scalars.symbols as scalar_symbols
 from nfuser.compiler.domains.space import Mismatch, Space, find_space, reads
 from nfuser.compiler.ir.expr import ReduceOp
@@ -147,3 +148,27 @@ def test_an_axis_of_one_has_no_loop() -> None:
     space = _space(settle(hand_softmax(), (1, 6)).fusion)
     assert space.kept == ()
     assert [x.extent for x in space.reduced] == [scalar_symbols.size(0, 1)]
+
+
+OTHER_SIZES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+    (lambda x, y: (x + 1, y + 1), (X, X[0])),
+    (lambda x: (x * 2, x[1:] * x[:-1]), (X,)),
+    (lambda x: (x.T * 2, x + x, x[:, 2:]), (X,)),
+    (lambda x: (np.pad(x, 1), np.concatenate([x, x])), (X,)),
+]
+
+
+@pytest.mark.parametrize(("function", "arguments"), OTHER_SIZES)
+def test_results_of_other_sizes_are_refused_before_axes_are_joined(
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fusion = settled(function, *arguments)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "Classes", None)  # nobody asks for it
+        soon = find_space(fusion)
+    monkeypatch.setattr(module, "_of_other_sizes", lambda fusion: None)
+    same = type(fusion)(fusion.name, fusion.exprs, fusion.outputs)
+    assert isinstance(soon, Mismatch)
+    assert find_space(same) == soon
