@@ -175,6 +175,34 @@ def test_the_longest_kernel_of_a_program_is_begun_first(
         np.testing.assert_allclose(one, other)
 
 
+def test_machine_code_is_kept_once_by_who_waits_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    forget_all()
+    kept: list[str] = []
+    begun: list[Any] = []
+    begin = KERNELS.begin
+
+    def keep(source: Source, *_: Any) -> None:
+        kept.append(source.entry)
+
+    def noted(*given: Any) -> Any:
+        begun.append(given)
+        return begin(*given)
+
+    monkeypatch.setattr(executable, "keep_machine_code", keep)
+    monkeypatch.setattr(KERNELS, "begin", noted)
+    nfuser.fuse(lambda x: x * 3 - 0.875)(np.ones(5))  # pyright: ignore[reportUnknownLambdaType]
+    assert len(kept) == 1
+    KERNELS.clear()
+    ((source, *place),) = begun
+    first, second = (begin(source, *place) for _ in range(2))
+    assert second()[1] == "reused"  # the first may have been interrupted
+    assert len(kept) == 2
+    assert first()[1] == "compiled"
+    assert len(kept) == 2
+
+
 @pytest.mark.parametrize(("size", "is_begun"), [(100, "0"), (1_000_000, "1")])
 def test_what_threads_share_work_with_is_compiled_meanwhile(
     tmp_path: Path, size: int, is_begun: str
