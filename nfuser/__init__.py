@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nfuser.frontend.definition.inputs import compute_tensor_descriptor
     from nfuser.frontend.definition.types import DataType
     from nfuser.frontend.explain.explanation import Explanation
-    from nfuser.frontend.fuse.graph import capture
+    from nfuser.frontend.fuse.capture import capture
     from nfuser.frontend.fuse.stages import Compiled, Lowered
     from nfuser.frontend.gradients.checkpoint import (
         checkpoint,
@@ -114,7 +114,7 @@ _ON_FIRST_USE = {
     "value_and_grad": "nfuser.frontend.gradients.gradient",
     "vjp": "nfuser.frontend.gradients.linear",
     "vmap": "nfuser.frontend.vmap",
-    "capture": "nfuser.frontend.fuse.graph",
+    "capture": "nfuser.frontend.fuse.capture",
     "check": "nfuser.frontend.check",
     "compute_tensor_descriptor": "nfuser.frontend.definition.inputs",
     "get_fusion_profile": "nfuser.frontend.definition.execution.profile",

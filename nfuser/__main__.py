@@ -9,7 +9,7 @@ import sys
 from nfuser.config import VERSION
 from nfuser.frontend.commands import cache as cache_command
 from nfuser.frontend.commands import demo, doctor
-from nfuser.frontend.commands import explain as explain_command
+from nfuser.frontend.commands import script as script_command
 
 _SCRIPTS = {
     "explain": "how a script's calls are fused",
@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         return cache_command.main(chosen.action)
     if chosen.command in _SCRIPTS:
         stage = "source" if chosen.command == "kernels" else str(chosen.command)
-        return explain_command.main(chosen.script, chosen.arguments, stage)
+        return script_command.main(chosen.script, chosen.arguments, stage)
     return {"demo": demo.main, "doctor": doctor.main}[chosen.command]()
 
 

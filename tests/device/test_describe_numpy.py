@@ -21,7 +21,7 @@ from nfuser.execution.device.describe.descriptor import (
     key_reader,
     pointer_reader,
 )
-from nfuser.execution.device.describe.layout import overlaps_itself
+from nfuser.execution.device.describe.elements import overlaps_itself
 from nfuser.execution.device.describe.libraries import c_strides, is_dense
 
 if TYPE_CHECKING:

@@ -28,9 +28,9 @@ from tests.interrupts import interrupted
 ROOT = Path(nfuser.__file__).parent
 WRITERS = (
     *(
-        "execution/host/call/native_program.py",
-        "execution/host/call/native_record.py",
-        "execution/host/call/native_call.py",
+        "execution/host/call/native/program_words.py",
+        "execution/host/call/native/records.py",
+        "execution/host/call/native/calls.py",
     ),
     *(
         "frontend/native/calls.py",

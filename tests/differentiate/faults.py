@@ -78,7 +78,7 @@ FAULTS = (
     Fault("cut.py", "(isinstance(expr, _DEAR) or is_fold)", "is_fold", PARTITION),
     Fault("cut.py", "graph.edge(inside[tensor][1], 1,", "graph.edge(1, 1,", PARTITION),
     Fault("cut.py", "wanted.update(sources(expr))", "pass", PARTITION),
-    Fault("flow.py", "self._left[edge ^ 1] += amount", "pass", PARTITION),
+    Fault("network.py", "self._left[edge ^ 1] += amount", "pass", PARTITION),
     Fault("policies.py", "self.others is not (", "self.others is (", PARTITION),
     Fault("sums.py", "return 0 not in places", "return True", PARTITION),
     Fault("sums.py", "return len(places) == 1", "return True", PARTITION),

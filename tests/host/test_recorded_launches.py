@@ -22,7 +22,7 @@ from nfuser.execution.device.native import layout as at
 from nfuser.execution.device.native.library import library
 from nfuser.execution.device.native.shared import is_as_expected, shared
 from nfuser.execution.host.call.evaluate import Evaluator
-from nfuser.execution.host.call.native_program import NativeProgram
+from nfuser.execution.host.call.native.program_words import NativeProgram
 from nfuser.execution.host.call.program import (
     CallProgram,
     Clear,

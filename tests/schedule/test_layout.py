@@ -29,9 +29,9 @@ from nfuser.compiler.schedule.facts.layout import (
 from nfuser.compiler.schedule.facts.memory import patterns, strides
 from nfuser.compiler.schedule.heuristics.cuda import CudaPointwise, CudaReduction
 from nfuser.compiler.schedule.pointwise.pointwise import PointwiseScheduler
+from nfuser.compiler.schedule.printed import text
 from nfuser.compiler.schedule.reduction.reduction import Reduction
 from nfuser.compiler.schedule.scan.scan import Scans
-from nfuser.compiler.schedule.text import text
 from tests.schedule.run_schedule import Call
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from nfuser.compiler.lower.lowering import lower
 from nfuser.compiler.schedule.facts.target import CPU, H200
 from nfuser.compiler.schedule.heuristics.cuda import Geometry
 from nfuser.compiler.schedule.placement.placement import Placement, Route, Where
+from nfuser.compiler.schedule.printed import text
 from nfuser.compiler.schedule.scheduled import Scheduled
-from nfuser.compiler.schedule.text import text
 from tests.schedule.run_schedule import Call
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from nfuser.compiler.schedule.heuristics.cuda import TransposeHeuristic
 from nfuser.compiler.schedule.nest import Binding
 from nfuser.compiler.schedule.pointwise import transpose
 from nfuser.compiler.schedule.pointwise.flat_shape import flat_shape
-from nfuser.compiler.schedule.text import text
+from nfuser.compiler.schedule.printed import text
 from nfuser.compiler.segment import Rejection
 from tests.fuzz.arrays import build
 from tests.schedule.run_schedule import Call

@@ -47,7 +47,7 @@ from nfuser.compiler.lower.kernel.kernel_ir import (
     Var,
 )
 from nfuser.compiler.lower.kernel.parameters import is_host
-from nfuser.compiler.schedule.text import text as schedule_text
+from nfuser.compiler.schedule.printed import text as schedule_text
 from nfuser.config import VERSION
 
 if TYPE_CHECKING:

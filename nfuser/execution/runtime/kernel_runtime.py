@@ -17,7 +17,7 @@ from nfuser.compiler.ir.scalars.scalar import KEPT
 from nfuser.compiler.lower.kernel.kernel_ir import kernel_name
 from nfuser.compiler.lower.kernel.text import text as kernel_text
 from nfuser.compiler.lower.lowering import lower
-from nfuser.compiler.schedule.text import text as schedule_text
+from nfuser.compiler.schedule.printed import text as schedule_text
 from nfuser.execution.runtime.compile.executable import KERNELS, print_kernel
 from nfuser.execution.runtime.disk.plans import find_plan, keep_plan
 from nfuser.execution.runtime.tables.memo import Memo

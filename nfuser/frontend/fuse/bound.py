@@ -15,7 +15,7 @@ from nfuser.errors import ArgumentError, DTypeError, MutationError, ShapeError
 from nfuser.execution.device.apart import check_apart
 from nfuser.execution.device.describe.descriptor import describe, library_of
 from nfuser.execution.device.native.layout import MOST_ARGUMENTS
-from nfuser.execution.host.call.native_call import NativeCall
+from nfuser.execution.host.call.native.calls import NativeCall
 from nfuser.frontend.call.inputs.arguments import Arguments
 from nfuser.frontend.call.recording import any_asks
 from nfuser.frontend.call.shape import by_position

@@ -31,7 +31,7 @@ from nfuser.execution.chunks.program import Program
 from nfuser.execution.device.describe.descriptor import Library, library_of
 from nfuser.execution.runtime.call import symbols_of
 from nfuser.frontend.call.inputs.arguments import Arguments, is_chunked
-from nfuser.frontend.explain.chunked import ChunkedExplanation
+from nfuser.frontend.explain.in_chunks import ChunkedExplanation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

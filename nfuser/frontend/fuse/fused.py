@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nfuser.frontend.explain.explanation import Explanation
     from nfuser.frontend.explain.kernels import KernelView
     from nfuser.frontend.fuse.bound import Bound
-    from nfuser.frontend.fuse.graph import GraphedCall
+    from nfuser.frontend.fuse.capture import GraphedCall
     from nfuser.frontend.fuse.stages import Lowered
     from nfuser.frontend.report.report import Report
 else:
@@ -184,7 +184,7 @@ class Fused(Readying[P, R]):
 
         Arrays stay where they are; what their elements are is read at each call.
         """
-        from nfuser.frontend.fuse.graph import GraphedCall  # noqa: PLC0415 (few ask for it)
+        from nfuser.frontend.fuse.capture import GraphedCall  # noqa: PLC0415 (few ask for it)
 
         if kwargs:
             given, named = self._normalised(args, kwargs)

@@ -11,7 +11,7 @@ from nfuser.base.locks import ForkSafeLock, cached_property
 from nfuser.errors import ArgumentError
 from nfuser.execution.runtime.tables.counters import CacheInfo, Counters
 from nfuser.frontend.call.first_use import FirstUse
-from nfuser.frontend.fuse.keeping import Keeping, asked_with_arguments
+from nfuser.frontend.fuse.way_back import Keeping, asked_with_arguments
 from nfuser.frontend.native.serving import Serving
 
 if TYPE_CHECKING:

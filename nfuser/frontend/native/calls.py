@@ -27,14 +27,14 @@ from nfuser.execution.device.native import layout as at
 from nfuser.execution.device.native.library import advancing
 from nfuser.execution.device.native.shared import shared
 from nfuser.execution.device.native.state import Record
-from nfuser.execution.host.call.native_numbers import (
+from nfuser.execution.host.call.native.number_steps import (
     GREATEST,
     LEAST,
     NotNativeError,
     NumberWriter,
 )
-from nfuser.execution.host.call.native_program import NativeProgram
-from nfuser.execution.host.call.native_record import READ, RecordWriter
+from nfuser.execution.host.call.native.program_words import NativeProgram
+from nfuser.execution.host.call.native.records import READ, RecordWriter
 from nfuser.execution.runtime.call import symbols_of
 from nfuser.frontend.call.inputs.arguments import static_key
 from nfuser.frontend.call.line import name_call

@@ -7,7 +7,7 @@ from typing import Any
 
 from nfuser.execution.device.native.library import keep_by
 from nfuser.execution.device.native.shared import shared
-from nfuser.execution.host.call.native_call import has_native_calls
+from nfuser.execution.host.call.native.calls import has_native_calls
 from nfuser.execution.runtime.compile.native_code import kept
 
 

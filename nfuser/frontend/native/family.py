@@ -16,7 +16,7 @@ from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.compiler.ir.scalars.open_integer import Asked
 from nfuser.execution.device.describe.descriptor import Library, describe
 from nfuser.execution.device.native.shared import shared
-from nfuser.execution.host.call.native_numbers import GREATEST, NotNativeError
+from nfuser.execution.host.call.native.number_steps import GREATEST, NotNativeError
 from nfuser.execution.runtime.call import is_integer, symbols_of
 from nfuser.execution.runtime.tables.counters import Counters
 from nfuser.frontend.native.calls import RecordMaker, can_be_native, shape_of
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from nfuser.compiler.ir.scalars.scalar import Scalar
     from nfuser.execution.device.describe.descriptor import Descriptor
     from nfuser.execution.device.native.state import Record
-    from nfuser.execution.host.call.native_numbers import NumberWriter
-    from nfuser.execution.host.call.native_program import NativeProgram
+    from nfuser.execution.host.call.native.number_steps import NumberWriter
+    from nfuser.execution.host.call.native.program_words import NativeProgram
     from nfuser.execution.host.call.program import CallProgram, Slot
     from nfuser.frontend.call.inputs.arguments import Arguments
     from nfuser.frontend.call.ready import Ready

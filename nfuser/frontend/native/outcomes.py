@@ -13,7 +13,7 @@ from nfuser.compiler.dtypes import DType
 from nfuser.compiler.ir.expr import Argument, Constant, FromScalar, Pointwise
 from nfuser.compiler.trace.standins.host_numbers import HostNumber
 from nfuser.execution.device.native import layout as at
-from nfuser.execution.host.call.native_numbers import NotNativeError
+from nfuser.execution.host.call.native.number_steps import NotNativeError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nfuser.compiler.ir.scalars.scalar import Scalar
     from nfuser.compiler.ir.tensor import TensorView
     from nfuser.compiler.trace.standins.arithmetic_guards import OutcomeGuard
-    from nfuser.execution.host.call.native_numbers import NumberWriter
+    from nfuser.execution.host.call.native.number_steps import NumberWriter
 
 _OPERATIONS = {
     "add": at.N_ADD_FLOATS,

@@ -14,8 +14,8 @@ import nfuser.base.system as system
 from nfuser.execution.device.describe.libraries import Library
 from nfuser.execution.device.native import layout as at
 from nfuser.execution.device.native.shared import is_as_expected
-from nfuser.execution.host.call.native_limits import beyond_limits
-from nfuser.execution.host.call.native_record import READ
+from nfuser.execution.host.call.native.limits import beyond_limits
+from nfuser.execution.host.call.native.records import READ
 from nfuser.frontend.native.words import NESTS
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.execution.host.call.native_numbers import GREATEST, LEAST
+from nfuser.execution.host.call.native.number_steps import GREATEST, LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ from nfuser.compiler.ir.expr import Argument, results
 from nfuser.compiler.ir.text import Names, fusion_lines, text
 from nfuser.compiler.lower.kernel.text import text as kernel_text
 from nfuser.compiler.rewrite.passes import PASSES, rewrite_bodies
-from nfuser.compiler.schedule.text import text as schedule_text
+from nfuser.compiler.schedule.printed import text as schedule_text
 from nfuser.frontend.report.graph import graph_of, place_of
 from nfuser.frontend.report.report import (
     Code,

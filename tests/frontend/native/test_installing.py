@@ -11,7 +11,7 @@ import pytest
 
 import nfuser
 from nfuser.execution.device.native.shared import is_as_expected, shared
-from nfuser.execution.host.call.native_call import NativeCall
+from nfuser.execution.host.call.native.calls import NativeCall
 from nfuser.frontend.fuse.fused import Fused
 
 

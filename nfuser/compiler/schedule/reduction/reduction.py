@@ -15,7 +15,7 @@ from nfuser.compiler.schedule.heuristics.heuristics import ReductionHeuristic
 from nfuser.compiler.schedule.reduction.both_ways import cpu_both_ways, cuda_both_ways
 from nfuser.compiler.schedule.reduction.cpu import cpu_choice
 from nfuser.compiler.schedule.reduction.cuda.choose import cuda_choice
-from nfuser.compiler.schedule.reduction.nest import cpu_nest, cuda_nest
+from nfuser.compiler.schedule.reduction.fold_nest import cpu_nest, cuda_nest
 from nfuser.compiler.schedule.reduction.place_rows import place_rows
 from nfuser.compiler.schedule.reduction.rewritten.expand import (
     expand_moments,

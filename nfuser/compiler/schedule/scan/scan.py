@@ -27,7 +27,7 @@ from nfuser.compiler.schedule.facts.memory import (
 from nfuser.compiler.schedule.facts.target import WARP
 from nfuser.compiler.schedule.facts.weight import limited
 from nfuser.compiler.schedule.heuristics.heuristics import ScanHeuristic
-from nfuser.compiler.schedule.scan.nest import cpu_nest, cuda_nest
+from nfuser.compiler.schedule.scan.scan_nest import cpu_nest, cuda_nest
 from nfuser.compiler.schedule.scan.scan_passes import place_pieces
 from nfuser.compiler.schedule.scheduled import Scheduled
 from nfuser.compiler.segment import Rejection

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 import nfuser.compiler.transforms.batch.axes as axes
 import nfuser.compiler.transforms.batch.folds as folds
 import nfuser.compiler.transforms.batch.indices as indices
-import nfuser.compiler.transforms.batch.loops as loops
+import nfuser.compiler.transforms.batch.loops_of_rows as loops
 from nfuser.compiler.ir.expr import (
     Argument,
     Assign,

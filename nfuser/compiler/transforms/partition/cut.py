@@ -19,7 +19,7 @@ from nfuser.compiler.ir.expr import (
     results,
     sources,
 )
-from nfuser.compiler.transforms.partition.flow import ENDLESS, FlowNetwork
+from nfuser.compiler.transforms.partition.network import ENDLESS, FlowNetwork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from nfuser.errors import ArgumentError
-from nfuser.execution.device.describe.layout import (
+from nfuser.execution.device.describe.elements import (
     element_strides,
     element_type,
     finished,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nfuser.errors import ArgumentError, DeviceError
-from nfuser.execution.device.describe.layout import element_type, finished
+from nfuser.execution.device.describe.elements import element_type, finished
 from nfuser.execution.device.describe.libraries import (
     CPU,
     Descriptor,

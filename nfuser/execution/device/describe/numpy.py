@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nfuser.errors import ArgumentError, DTypeError
-from nfuser.execution.device.describe.layout import (
+from nfuser.execution.device.describe.elements import (
     element_strides,
     element_type,
     finished,

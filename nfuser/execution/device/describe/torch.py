@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from nfuser.errors import ArgumentError, DeviceError
-from nfuser.execution.device.describe.layout import element_type, finished
+from nfuser.execution.device.describe.elements import element_type, finished
 from nfuser.execution.device.describe.libraries import (
     CPU,
     Descriptor,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.execution.device.cuda.ordering import Bytes, Footprint
-from nfuser.execution.device.describe.layout import span
+from nfuser.execution.device.describe.elements import span
 from nfuser.execution.host.call.program import SlotPart
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from nfuser.execution.device.describe.descriptor import address_and_key, library
 from nfuser.execution.device.native import layout as at
 from nfuser.execution.device.native.shared import shared
 from nfuser.execution.device.native.state import Record
-from nfuser.execution.host.call.native_call import NativeCall, has_native_calls
-from nfuser.execution.host.call.native_numbers import NotNativeError, NumberWriter
-from nfuser.execution.host.call.native_program import NativeProgram
-from nfuser.execution.host.call.native_record import READ, RecordWriter
+from nfuser.execution.host.call.native.calls import NativeCall, has_native_calls
+from nfuser.execution.host.call.native.number_steps import NotNativeError, NumberWriter
+from nfuser.execution.host.call.native.program_words import NativeProgram
+from nfuser.execution.host.call.native.records import READ, RecordWriter
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence

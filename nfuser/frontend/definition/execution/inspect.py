@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nfuser.compiler.schedule.text import text as schedule_text
+from nfuser.compiler.schedule.printed import text as schedule_text
 from nfuser.frontend.definition.refused import refuse
 
 if TYPE_CHECKING:

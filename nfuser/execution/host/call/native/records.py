@@ -15,8 +15,8 @@ from nfuser.execution.device.cuda.streams import stream_reader
 from nfuser.execution.device.describe.libraries import Library
 from nfuser.execution.device.native import layout as at
 from nfuser.execution.device.native.owned import Keeper, new_words
-from nfuser.execution.host.call.native_numbers import NotNativeError
-from nfuser.execution.host.call.native_program import failed
+from nfuser.execution.host.call.native.number_steps import NotNativeError
+from nfuser.execution.host.call.native.program_words import failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nfuser.errors import NfuserError
     from nfuser.execution.device.describe.libraries import Device
     from nfuser.execution.device.native.shared import Shared
-    from nfuser.execution.host.call.native_program import NativeProgram
+    from nfuser.execution.host.call.native.program_words import NativeProgram
 
 READ = (Library.NUMPY, Library.TORCH, Library.CUPY)  # what native code reads
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from itertools import pairwise, product
 from random import Random
 
-from nfuser.compiler.transforms.partition.flow import ENDLESS, FlowNetwork
+from nfuser.compiler.transforms.partition.network import ENDLESS, FlowNetwork
 
 
 def _smallest(count: int, edges: list[tuple[int, int, int]]) -> int:

@@ -39,8 +39,8 @@ from nfuser.execution.device.reuse import LEAST_BYTES
 from nfuser.execution.host.call import footprint
 from nfuser.execution.host.call.homes import saves
 from nfuser.execution.host.call.library.library_calls import blas_product, library_call
-from nfuser.execution.host.call.native_limits import beyond_limits
-from nfuser.execution.host.call.native_numbers import (
+from nfuser.execution.host.call.native.limits import beyond_limits
+from nfuser.execution.host.call.native.number_steps import (
     GREATEST,
     NotNativeError,
     NumberWriter,
