@@ -33,6 +33,10 @@ def _by_number(x: Array, y: Array, number: float) -> tuple[Array, Array]:
     return x * number, y * number
 
 
+def _alone(x: Array) -> Array:
+    return x * 2.5
+
+
 def _random(*shape: int) -> Array:
     return np.random.default_rng(len(shape)).random(shape, np.float32)
 
@@ -170,3 +174,21 @@ def test_numbers_that_no_part_reads_are_passed_all_the_same(backend: str) -> Non
     assert "horizontal" in fused.kernels(x, y, 0.5)[0].schedule
     for found, given in zip(fused(x, y, 0.5), (x, y), strict=True):
         np.testing.assert_array_equal(found, given + 2)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [((5, 9000), (13, 9000)), ((7, 40), (300, 40)), ((9, 1), (9, 3))],
+)
+def test_parts_take_turns_on_a_cpu(
+    first: tuple[int, ...], second: tuple[int, ...]
+) -> None:
+    """Each stretch of the range has the share of every part: threads are as busy."""
+    x, y = _random(*first), _random(*second)
+    fused = nfuser.fuse(_by_number, backend="cpu")
+    for found, wanted in zip(fused(x, y, 2.5), _by_number(x, y, 2.5), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    (kernel,) = fused.kernels(x, y, 2.5)
+    scaled = nfuser.fuse(_alone, backend="cpu")
+    alone = [scaled.kernels(a)[0].grid for a in (x, y)]
+    assert kernel.grid == max(grid for grid in alone if grid)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One kernel of several parts, each on blocks of its own."""
+"""One kernel of several parts: each on blocks of its own, or in turns on a CPU."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.compiler.ir.base import node
@@ -58,17 +59,10 @@ class Common:
 
 @node
 class _Place:
-    """Where the blocks of a part lie in the grid, and how it counts them.
+    """Which blocks of the grid are a part's: its ``index`` there, where ``holds``."""
 
-    They lie in columns ``begin`` to ``end``. Where ``total`` is given, these hold some
-    more than the part has, and ``number`` is that of a block among them.
-    """
-
-    begin: Scalar
-    end: Scalar
     index: Mapping[Scalar, Scalar]
-    number: Scalar
-    total: Scalar | None = None
+    holds: tuple[Scalar, ...] = ()
 
 
 @node
@@ -81,7 +75,7 @@ class Grid:
 
 
 def side_by_side(scheduled: Joined, grid: Grid) -> list[Scheduled]:
-    """Return the parts, each counting its blocks from where those before it end."""
+    """Return the parts, each counting its blocks as its place in the grid says."""
     thread = scheduled.parts[0].nest.leaf(Binding.THREAD_X)
     placed: list[Scheduled] = []
     for part, place in zip(scheduled.parts, grid.places, strict=True):
@@ -99,6 +93,8 @@ def grid_of(scheduled: Joined, loops: LoopCounter) -> Grid:
     an even share of its blocks into each.
     """
     nests = [part.nest for part in scheduled.parts]
+    if not scheduled.target.has_blocks:
+        return _in_turns([_blocks(nest) for nest in nests], loops)
     downs = [down for nest in nests if (down := nest.leaf(Binding.BLOCK_Y))]
     row = loops.make(downs[0].extent) if downs else None
     ends: list[Scalar] = [sc.const(0)]
@@ -110,36 +106,54 @@ def grid_of(scheduled: Joined, loops: LoopCounter) -> Grid:
     for nest, begin, end in zip(nests, ends, ends[1:], strict=False):
         # Indices are natural numbers, also on the blocks of others.
         column = maximum(block - begin, 0) if places else block
+        holds = (less(begin - 1, block), less(block, end))[0 if places else 1 :]
         across, down = _blocks(nest), nest.leaf(Binding.BLOCK_Y)
         index: dict[Scalar, Scalar] = {across.index: column}
         if row is None or _fits(nest, row):
             if row is not None and down:
                 index[down.index] = row
-            places.append(_Place(begin, end, index, column))
+            places.append(_Place(index, holds))
             continue
         number = row * _share(nest, row) + column
         index[across.index] = number
         if down:
             index[across.index] = number % across.extent
             index[down.index] = number // across.extent
-        places.append(_Place(begin, end, index, number, _number(nest)))
+        places.append(_Place(index, (*holds, less(number, _number(nest)))))
     return Grid(block, row, tuple(places))
+
+
+def _in_turns(ranges: Sequence[Leaf], loops: LoopCounter) -> Grid:
+    """Return one range for all parts, each of which has its share of every stretch.
+
+    A thread that takes a stretch finds in its cache what the parts before have read or
+    left at the same place, and each stretch is as long as any other.
+    """
+    most = reduce(maximum, (leaf.extent for leaf in ranges))
+    step = loops.make(most)
+    places: list[_Place] = []
+    for leaf in ranges:
+        if leaf.extent is most:
+            places.append(_Place({leaf.index: step}))
+            continue
+        number, following = (x * leaf.extent // most for x in (step, step + 1))
+        places.append(_Place({leaf.index: number}, (less(number, following),)))
+    return Grid(step, None, tuple(places))
 
 
 def joined(
     scheduled: Joined, grid: Grid, kernels: Sequence[Kernel], common: Common
 ) -> Kernel:
-    """Return the kernel whose first blocks run the first part, and so on.
+    """Return the kernel whose blocks run the parts that they belong to.
 
     Its caller passes every number, also one that no part reads.
     """
     body: list[Stmt] = []
     for place, kernel in zip(grid.places, kernels, strict=True):
         own = kernel.body
-        if place.total is not None:
-            own = guarded(less(place.number, place.total), own)
-        below = guarded(less(grid.block, place.end), own)
-        body += guarded(less(place.begin - 1, grid.block), below) if body else below
+        for condition in reversed(place.holds):
+            own = guarded(condition, own)
+        body += own
     first = kernels[0]
     launch = first.launch
     return Kernel(

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computations alike, on arrays of different extents, beside each other in one kernel.
 
-The blocks of one follow those of the other in one grid. A launch costs its beginning
-and its end, when the device is not full; and what both read may be in the cache still.
+The blocks of one follow those of the other in one grid; on a CPU each stretch of one
+range has the share of all. A launch costs its beginning and its end, when the device is
+not full; and what both read may be in the cache still.
 """
 
 from __future__ import annotations
