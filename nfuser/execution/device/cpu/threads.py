@@ -59,6 +59,10 @@ AWAKE_COST = 1 << 16
 CHUNK_COST = 1 << 16
 """Cost below which a chunk (4 us) is not worth fetching (1 us, or more)."""
 
+AWAKE_CHUNK_COST = 1 << 13
+"""The same (1 us or more) for helpers that are awake: chunks of the end are so short
+that who has none left does not fall asleep before the others are done."""
+
 MOST_CHUNKS = 256
 """The most chunks of the smallest size in a range: they even out unequal threads."""
 

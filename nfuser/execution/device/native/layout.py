@@ -72,7 +72,7 @@ POOL_STATE = SCALARS + SCALAR_BYTES * (MOST_SCALARS + 1)
 H_JOBS, H_WANTED, H_SIZE, H_STARTED, H_BACK = 0, 8, 16, 24, 32
 H_MUTEX, H_WORK, H_DONE, POOL_BYTES = range(64, 64 * 5, 64)  # as large as any C's
 TABLE_BYTES = POOL_STATE + POOL_BYTES
-MOST_YIELDS = 50  # some 20 us
+MOST_YIELDS = 200  # some 50 us: a kernel that one thread runs between shared ones
 
 # -- a kernel's range, shared out in chunks -------------------------------------
 

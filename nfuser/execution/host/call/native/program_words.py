@@ -21,6 +21,7 @@ from nfuser.execution.device.allocate import allocation
 from nfuser.execution.device.cpu.affinity import available_threads, num_threads
 from nfuser.execution.device.cpu.kernel import kernel_failure
 from nfuser.execution.device.cpu.threads import (
+    AWAKE_CHUNK_COST,
     AWAKE_COST,
     CHUNK_COST,
     SERIAL_COST,
@@ -291,7 +292,7 @@ class NativeProgram:
         # In a loop helpers come from the kernel before, and are awake.
         alone, fetched = SERIAL_COST, CHUNK_COST
         if self._moves:
-            alone, fetched = AWAKE_COST, CHUNK_COST >> 2
+            alone, fetched = AWAKE_COST, AWAKE_CHUNK_COST
         if launch.cost <= alone or total <= 1 or self._is_alone:
             caller = kernel_caller(kernel.kinds)
             release = int(launch.cost > RELEASE_COST and not self._moves)
