@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fusions that say the same have equal structures, and only those."""
+"""Fusions that say the same have equal structures and keys, and only those."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from hypothesis import given, settings
 import nfuser.compiler.ir.scalars.symbols as scalar_symbols
 import nfuser.numpy as xp
 from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir import identity
 from nfuser.compiler.ir.base import node
 from nfuser.compiler.ir.expr import Constant, ReduceOp, results
 from nfuser.compiler.ir.fusion import Fusion, Replacement, rebuild
-from nfuser.compiler.ir.identity import structure
+from nfuser.compiler.ir.identity import Likeness, structure
 from nfuser.compiler.ir.point_op import POINT_OPS, PointOp
 from nfuser.compiler.ir.scalars.scalar import Scalar
 from nfuser.compiler.ir.tensor import IterType, SourceLine, TensorView, tensor
@@ -27,11 +28,19 @@ from tests.fuzz.generate import generate
 from tests.hand_built import Hand, hand_softmax, traced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Hashable, Iterator
 
     from nfuser.compiler.ir.expr import Expr
 
 SCALARS: tuple[type, ...] = get_args(Scalar)
+
+
+def likeness(fusion: Fusion) -> Hashable:
+    """Return the key of a fusion, as another reader than any other reads it."""
+    return Likeness().key(fusion)
+
+
+_SAID = pytest.mark.parametrize("said", [structure, likeness])
 
 
 def _fuzzed(index: int) -> tuple[Fusion, Fusion] | None:
@@ -49,17 +58,20 @@ def _fuzzed(index: int) -> tuple[Fusion, Fusion] | None:
     return first, second
 
 
+@_SAID
 @given(index=st.integers(0, 10_000))
 @settings(max_examples=150)
-def test_what_is_built_twice_is_equal_and_a_change_is_not(index: int) -> None:
+def test_what_is_built_twice_is_equal_and_a_change_is_not(
+    said: Callable[[Fusion], Hashable], index: int
+) -> None:
     pair = _fuzzed(index)
     if pair is None:
         return
     first, second = pair
-    assert structure(first) == structure(second)
-    assert hash(structure(first)) == hash(structure(second))
+    assert said(first) == said(second)
+    assert hash(said(first)) == hash(said(second))
     for changed in _changes(first):
-        assert structure(changed) != structure(first)
+        assert said(changed) != said(first)
 
 
 def test_most_random_programs_can_be_compared() -> None:
@@ -138,7 +150,10 @@ def _changed(value: Any) -> Any:
             return None
 
 
-def test_the_name_and_the_lines_do_not_take_part() -> None:
+@_SAID
+def test_the_name_and_the_lines_do_not_take_part(
+    said: Callable[[Fusion], Hashable],
+) -> None:
     first, line = hand_softmax(), SourceLine("x.py", 7, "y = x")
 
     def change(expr: Any) -> Replacement:
@@ -149,14 +164,17 @@ def test_the_name_and_the_lines_do_not_take_part() -> None:
 
     second = rebuild(Fusion("other", first.exprs, first.outputs), change)
     assert second.outputs[0].source is line
-    assert structure(first) == structure(second)
+    assert said(first) == said(second)
 
 
+@_SAID
 @pytest.mark.parametrize("pair", [(0.0, -0.0), (1, True), (1, 1.0), (2, 3)], ids=repr)
-def test_constants_are_alike_only_bit_for_bit(pair: tuple[Any, Any]) -> None:
+def test_constants_are_alike_only_bit_for_bit(
+    said: Callable[[Fusion], Hashable], pair: tuple[Any, Any]
+) -> None:
     first, second = (_constant(value) for value in pair)
-    assert structure(first) != structure(second)
-    assert structure(first) == structure(_constant(pair[0]))
+    assert said(first) != said(second)
+    assert said(first) == said(_constant(pair[0]))
 
 
 def _constant(value: complex) -> Fusion:
@@ -164,21 +182,28 @@ def _constant(value: complex) -> Fusion:
     return Fusion("constant", [Constant(value, made)], [made])
 
 
-def test_a_constant_that_is_nan_equals_itself() -> None:
-    assert structure(_constant(float("nan"))) == structure(_constant(float("nan")))
+@_SAID
+def test_a_constant_that_is_nan_equals_itself(
+    said: Callable[[Fusion], Hashable],
+) -> None:
+    assert said(_constant(float("nan"))) == said(_constant(float("nan")))
 
 
-def test_outputs_and_their_order_take_part() -> None:
+@_SAID
+def test_outputs_and_their_order_take_part(said: Callable[[Fusion], Hashable]) -> None:
     hand = Hand()
     x = hand.argument(1)
     a, b = hand.point("exp", x), hand.point("sin", x)
-    found = {structure(Fusion("f", hand.exprs, t)) for t in ((a, b), (b, a), (a,))}
+    found = {said(Fusion("f", hand.exprs, t)) for t in ((a, b), (b, a), (a,))}
     assert len(found) == 3
 
 
-def test_which_operand_is_which_takes_part() -> None:
-    assert structure(_difference(0, 1)) != structure(_difference(1, 0))
-    assert structure(_difference(0, 1)) == structure(_difference(0, 1))
+@_SAID
+def test_which_operand_is_which_takes_part(
+    said: Callable[[Fusion], Hashable],
+) -> None:
+    assert said(_difference(0, 1)) != said(_difference(1, 0))
+    assert said(_difference(0, 1)) == said(_difference(0, 1))
 
 
 def _difference(first: int, second: int) -> Fusion:
@@ -215,3 +240,28 @@ def test_every_field_of_a_class_it_does_not_know_takes_part() -> None:
 def test_it_is_worked_out_once() -> None:
     fusion = traced(np.exp, np.ones(3))
     assert structure(fusion) is structure(fusion)
+
+
+def test_keys_of_one_program_read_each_expression_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = [0]
+    reading: Any = vars(identity)["_Reader"]
+    contents = reading.contents
+
+    def counted(self: Any, item: Any) -> Any:
+        read[0] += 1
+        return contents(self, item)
+
+    monkeypatch.setattr(reading, "contents", counted)
+    hand = Hand()
+    x = hand.argument(1)
+    for _ in range(50):
+        x = hand.point("sin", x)
+    reader = Likeness()
+    parts = [
+        Fusion("part", hand.exprs[:k], [results(hand.exprs[k - 1])[0]])
+        for k in range(1, len(hand.exprs))
+    ]
+    assert len({reader.key(part) for part in parts}) == len(parts)
+    assert read[0] < 8 * len(hand.exprs)

@@ -4,6 +4,10 @@
 Tensors are numbered in the order in which expressions meet them; everything else that
 an expression holds takes part, whatever its class. The name of a fusion and the lines
 of the user's that made it do not: they change no result.
+
+A structure is told to other processes. The keys of a ``Likeness`` are for this one, and
+for fusions that are cut from one program: what an expression says is read once, however
+many of them it is part of, and is a number from then on.
 """
 
 from __future__ import annotations
@@ -12,11 +16,13 @@ import hashlib
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast, get_args
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, get_args
 
 import numpy as np
 
 from nfuser.base.locks import cached_property
+from nfuser.compiler.ir.expr import Argument
 from nfuser.compiler.ir.fusion import Fusion
 from nfuser.compiler.ir.point_op import PointOp
 from nfuser.compiler.ir.scalars.scalar import Scalar
@@ -25,10 +31,18 @@ from nfuser.compiler.ir.tensor import SourceLine, TensorView
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
+    from nfuser.compiler.ir.expr import Expr
+
 
 _SCALARS: tuple[type, ...] = get_args(Scalar)
 _NUMBERS: tuple[type, ...] = (int, float, complex, np.generic)
 _KEY = "_structure"
+_LIKE = "_likeness"
+_TENSOR = object()
+_MOST = 1 << 16  # what is said by expressions and tensors, some 20 MB
+_Tensors: TypeAlias = "list[TensorView]"
+_numbers = count(1)  # never one twice: who holds an old one finds nothing by it
+_said: dict[Hashable, int] = {}
 
 
 class Structure:
@@ -95,6 +109,8 @@ def _spelled(parts: Hashable, scalars: tuple[Scalar, ...]) -> str:
 
 
 class _Reader:
+    """Reads what expressions are made of, by the class of each part."""
+
     def __init__(self) -> None:
         self.scalars: dict[Scalar, int] = {}
         self._numbers: dict[TensorView, int] = {}
@@ -108,6 +124,7 @@ class _Reader:
         return -1 - self.scalars.setdefault(item, len(self.scalars))
 
     def tensor(self, tensor: TensorView) -> Hashable:
+        """Return its number; where it is met first, also what it is."""
         number = self._numbers.get(tensor)
         if number is not None:
             return number
@@ -115,33 +132,43 @@ class _Reader:
         return number, *self.contents(tensor)
 
     def body(self, item: Fusion) -> Hashable:
+        """Return what the body of a loop says."""
         return self.listed(item.exprs), self.listed(item.outputs)
 
     def nothing(self, _item: object) -> Hashable:
+        """Return what takes no part."""
         return None
 
     def word(self, item: str) -> Hashable:
+        """Return a string."""
         return item
 
     def member(self, item: Enum) -> Hashable:
+        """Return the name of a member."""
         return f"<{type(item).__name__}.{item._name_}>"
 
     def number(self, item: object) -> Hashable:
-        return _name(type(item)), repr(item)  # 0.0 and -0.0, 1 and True differ
+        """Return a number and its type: 0.0 and -0.0, 1 and True differ."""
+        return _name(type(item)), repr(item)
 
     def bytes_(self, item: bytes) -> Hashable:
+        """Return bytes in digits."""
         return "bytes", item.hex()
 
     def listed(self, items: tuple[object, ...]) -> Hashable:
+        """Return items in order."""
         return tuple([_how(x.__class__)(self, x) for x in items])
 
     def members(self, items: frozenset[object]) -> Hashable:
+        """Return items in the order of their spelling."""
         return "set", *[self.read(x) for x in sorted(items, key=spelled)]
 
     def operation(self, item: PointOp) -> Hashable:
+        """Return an operation, which was read before."""
         return _operation(item)
 
     def contents(self, item: Any) -> tuple[Hashable, ...]:
+        """Return the class of a node or a value, and what it holds."""
         kind = cast("type[object]", type(item))
         name, names = _kind(kind)
         found = [getattr(item, name) for name in names]
@@ -152,9 +179,9 @@ class _Reader:
 def _how(kind: type[object]) -> Callable[[_Reader, Any], Hashable]:
     """Return how what is of this class is read."""
     rows: tuple[tuple[Any, Callable[[_Reader, Any], Hashable]], ...] = (
-        (TensorView, _Reader.tensor),
+        (TensorView, lambda reader, item: reader.tensor(item)),
         (Fusion, _Reader.body),
-        (_SCALARS, _Reader.scalar),
+        (_SCALARS, lambda reader, item: reader.scalar(item)),
         ((type(None), SourceLine), _Reader.nothing),
         (Enum, _Reader.member),
         (str, _Reader.word),
@@ -186,3 +213,84 @@ def _name(kind: type) -> str:
 @cache
 def _kind(kind: Any) -> tuple[str, tuple[str, ...]]:
     return _name(kind), tuple(f.name for f in fields(kind) if f.compare)
+
+
+class Likeness:
+    """Reads the fusions of one program; it holds its expressions."""
+
+    def __init__(self) -> None:
+        self._exprs: dict[Expr, tuple[int, _Tensors]] = {}
+        self._tensors: dict[TensorView, int] = {}
+
+    def key(self, fusion: Fusion) -> Hashable:
+        """Return what ``fusion`` says; worked out once and kept with the fusion.
+
+        Expressions are numbers from 1 on up, the end of them is 0. Tensors are numbers
+        from 0 on down; where one is met first, another follows that says what it is.
+        """
+        kept = vars(fusion)
+        if _LIKE in kept:
+            return kept[_LIKE]
+        places: dict[TensorView, int] = {}
+        key: list[int] = []
+        for expr in fusion.exprs:
+            number, tensors = self._read(expr)
+            key.append(number)
+            self._add(tensors, places, key)
+        key.append(0)
+        self._add(fusion.outputs, places, key)
+        kept[_LIKE] = found = tuple(key)
+        return found
+
+    def _add(
+        self,
+        tensors: _Tensors | tuple[TensorView, ...],
+        places: dict[TensorView, int],
+        key: list[int],
+    ) -> None:
+        for tensor in tensors:
+            place = places.get(tensor)
+            if place is None:
+                places[tensor] = place = -len(places)
+                key += (place, self._kind(tensor))
+            else:
+                key.append(place)
+
+    def _read(self, expr: Expr) -> tuple[int, _Tensors]:
+        if isinstance(expr, Argument):  # each piece has its own
+            said = Argument, expr.slot, expr.by_value, expr.part, expr.home
+            return _number(said), [expr.result]
+        found = self._exprs.get(expr)
+        if found is None:
+            reader = _Apart()
+            number = _number(reader.contents(expr))
+            self._exprs[expr] = found = number, reader.met
+        return found
+
+    def _kind(self, tensor: TensorView) -> int:
+        number = self._tensors.get(tensor)
+        if number is None:
+            said = _Apart().contents(tensor)
+            self._tensors[tensor] = number = _number(said)
+        return number
+
+
+class _Apart(_Reader):
+    """Reads all but tensors, which it lists; a scalar is what it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.met: _Tensors = []
+
+    def scalar(self, item: Scalar) -> Hashable:
+        return item
+
+    def tensor(self, tensor: TensorView) -> Hashable:
+        self.met.append(tensor)
+        return _TENSOR
+
+
+def _number(said: Any) -> int:
+    if len(_said) > _MOST:
+        _said.clear()
+    return _said.setdefault(said, next(_numbers))

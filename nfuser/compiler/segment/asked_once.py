@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from nfuser.compiler.ir.identity import structure
+from nfuser.compiler.ir.identity import Likeness
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from nfuser.compiler.ir.fusion import Fusion
-    from nfuser.compiler.ir.identity import Structure
     from nfuser.compiler.segment.segmented import (
         FindScheduler,
         KnownScheduler,
@@ -31,18 +32,20 @@ class _No(NamedTuple):
     place: int | None
 
 
-def asked_once(find: FindScheduler) -> FindScheduler:
+def asked_once(find: FindScheduler, *, one_program: bool = False) -> FindScheduler:
     """Return ``find`` with a memory: equal fusions get equal answers.
 
-    It holds no fusion and no tensor. What it remembers is forgotten whole where it gets
-    too much, as a program that is asked of again is asked of from its beginning.
+    It holds no fusion and no tensor, but for one that is asked of ``one_program``. What
+    it remembers is forgotten whole where it gets too much, as a program that is asked
+    of again is asked of from its beginning.
     """
-    known: dict[Structure, KnownScheduler | tuple[_No, ...]] = {}
+    known: dict[Hashable, KnownScheduler | tuple[_No, ...]] = {}
+    likeness = Likeness() if one_program else None
     held = 0
 
     def found(fusion: Fusion) -> KnownScheduler | tuple[Rejection, ...]:
         nonlocal held
-        key = structure(fusion)
+        key = (likeness or Likeness()).key(fusion)
         answer = known.get(key)
         if answer is None:
             told = find(fusion)

@@ -54,7 +54,7 @@ def segment(
     """
     if not _without_given(fusion).roots:
         return Segmented(fusion, (), ())
-    find = asked_once(find)
+    find = asked_once(find, one_program=True)
     if shardings is not None:
         # Few have ranks.
         from nfuser.compiler.segment.rank_cuts import changes, within  # noqa: PLC0415
