@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import nfuser.compiler.ir.scalars.functions as scalar_functions
 import nfuser.compiler.ir.scalars.symbols as scalar_symbols
 from nfuser.compiler.concretize import answer, concretize, questions
+from nfuser.compiler.concretize.extents import Extents
 from nfuser.compiler.dtypes import DType
 from nfuser.compiler.ir.expr import Expand, Reduce, ReduceOp, Squeeze
 from nfuser.compiler.ir.scalars import scalar as sc
@@ -256,3 +257,29 @@ def test_slices_that_meet_make_sizes_equal() -> None:
     columns = {a.result.shape[1] for a in found.arguments}
     assert len(rows) == 1
     assert len(columns) == 2  # one differs from the others by a number
+
+
+def test_extents_that_met_before_are_not_compared_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = [0]
+    settle_scalars = Extents.settled
+
+    def counted(*given: Any) -> Any:
+        asked[0] += 1
+        return settle_scalars(*given)
+
+    monkeypatch.setattr(Extents, "settled", counted)
+
+    def asked_by(steps: int) -> int:
+        def function(x: Any, y: Any) -> Any:
+            for k in range(steps):
+                x = x * y + k
+            return x
+
+        asked[0] = 0
+        settled(function, np.ones((4, 5)), np.ones((4, 5)))
+        return asked[0]
+
+    one, many = asked_by(1), asked_by(30)
+    assert many - one < 3 * 29  # of each step, once for each of its two results

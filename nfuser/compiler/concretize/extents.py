@@ -44,6 +44,7 @@ class Extents:
         self._facts: dict[Scalar, Scalar] = dict(self.equal_sizes)
         self._parent: dict[Scalar, Scalar] = {}
         self._with_facts: dict[Scalar, Scalar] = {}
+        self._met: set[tuple[Scalar, ...]] = set()
         for extent, size in zip(asked.extents, answers.classes, strict=True):
             is_one = scalar_functions.equal(extent, 1)
             self._facts[is_one] = sc.const(int(size == 1))
@@ -146,6 +147,10 @@ class Extents:
 
     def _meet(self, extents: Iterable[Scalar]) -> None:
         """Give extents one representative; those of 1 stretch, and constants stay."""
+        extents = tuple(dict.fromkeys(extents))
+        if len(extents) == 1 or extents in self._met:
+            return
+        self._met.add(extents)
         real = [x for x in self.settled(extents) if not isinstance(x, Const)]
         real.sort(key=lambda x: x.key)
         for other in real[1:]:
