@@ -16,7 +16,7 @@ import nfuser
 from nfuser import config
 from nfuser.compiler.lower import lowering
 from nfuser.compiler.lower.build import build
-from nfuser.compiler.lower.kernel.kernel_ir import For
+from nfuser.compiler.lower.kernel.kernel_ir import Buffer, For, Var
 from nfuser.compiler.lower.kernel.text import text
 from nfuser.compiler.lower.kernel.verify import verify_kernel
 from nfuser.compiler.lower.kernel.walk import every
@@ -125,6 +125,19 @@ def test_what_becomes_of_a_kernel_by(
     assert after is not before
     verify_kernel(after)
     golden(f"before:\n{text(before)}\nafter {apply.__name__}:\n{text(after)}")
+
+
+def test_a_kernel_in_order_is_checked_but_not_spelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def spelled(_: object) -> str:
+        message = "nobody asked which variable it is"
+        raise AssertionError(message)
+
+    kernel = _built(lambda x: np.exp(x) * 2 + x, X, has_vectors=True)
+    for kind in (Var, Buffer):
+        monkeypatch.setattr(kind, "__repr__", spelled)
+    verify_kernel(kernel)
 
 
 @pytest.mark.parametrize("apply", EVERY, ids=lambda apply: apply.__name__)

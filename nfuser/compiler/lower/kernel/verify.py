@@ -109,8 +109,9 @@ class _Verifier:
 
     def _use(self, items: tuple[object, ...]) -> None:
         for item in items:
-            if isinstance(item, (Var, Array, Buffer)):
-                self._require(item in self.known, f"{item!r} is used before it is set")
+            is_name = isinstance(item, (Var, Array, Buffer))
+            if is_name and item not in self.known:  # to say which takes long
+                self._require(False, f"{item!r} is used before it is set")
             for part in _parts(item):
                 self._use((part,))
         self._scalars(items)
