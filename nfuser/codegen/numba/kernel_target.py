@@ -13,11 +13,12 @@ first compilation of a process. Kernels are loops, arithmetic and primitives.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from llvmlite.binding import newpassmanagers
-from numba.core import compiler, dispatcher, postproc, ssa, types
+from numba.core import compiler, dispatcher, interpreter, postproc, ssa, types
 from numba.core import typed_passes as typed
 from numba.core import untyped_passes as untyped
 from numba.core.compiler_lock import global_compiler_lock
@@ -40,6 +41,7 @@ from nfuser.codegen.numba.llvm.loop_lanes import close_marked_loops
 from nfuser.codegen.numba.patches.assignments import rewritten_where_named
 from nfuser.codegen.numba.patches.call_typing import CallTypes, KernelTyping
 from nfuser.codegen.numba.patches.liveness import followed_once
+from nfuser.codegen.numba.patches.peepholes import without_peepholes
 from nfuser.codegen.numba.patches.pruning import not_counted
 from nfuser.codegen.numba.patches.ranges import RANGES
 
@@ -156,7 +158,10 @@ def lower_kernel(function: Callable[..., None], arguments: tuple[Any, ...]) -> A
     context = target.typing_context
     known, once = _CALL_TYPES.known_to(context), followed_once(postproc)
     where, pruned = rewritten_where_named(ssa), not_counted(newpassmanagers)
-    with global_compiler_lock, target_override(_NAME), known, once, where, pruned:
+    quick = known, once, where, pruned, without_peepholes(interpreter)
+    with global_compiler_lock, target_override(_NAME), ExitStack() as stack:
+        for patch in quick:
+            stack.enter_context(patch)
         made = compiler.compile_extra(
             context,
             target.target_context,
