@@ -14,6 +14,7 @@ from nfuser.base.sources import Sources
 from nfuser.codegen.numba.llvm.compile_llvm import compile_llvm
 from nfuser.codegen.objects.load_object import load_object
 from nfuser.codegen.objects.machine_code import MachineCode
+from nfuser.execution.device.native import library
 from nfuser.execution.device.native.library import kernel_caller
 from nfuser.execution.device.native.shared import is_as_expected
 from nfuser.execution.runtime.compile import native_code
@@ -113,3 +114,24 @@ def test_another_source_is_another_entry(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_callers_of_other_kinds_are_others() -> None:
     kinds = ("pointer", "f32"), ("pointer", "f64"), ("pointer",), ("pointer", "i32")
     assert len({kernel_caller(one) for one in kinds}) == len(kinds)
+
+
+def test_callers_of_several_kinds_are_compiled_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiled: list[str] = []
+
+    def counted(text: str, entry: str) -> MachineCode:
+        compiled.append(entry)
+        return compile_llvm(text, entry)
+
+    monkeypatch.setattr(library, "compile_llvm", counted)
+    kinds = [("f32",) * k for k in range(11, 15)]
+    library.kernel_callers(kinds)
+    assert len({kernel_caller(one) for one in kinds}) == len(kinds)
+    assert len(compiled) == 1
+
+
+def test_addresses_are_passed_as_integers() -> None:
+    kinds = ("pointer", "f32", "u64"), ("i64", "f32", "pointer")
+    assert kernel_caller(kinds[0]) == kernel_caller(kinds[1])

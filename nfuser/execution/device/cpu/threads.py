@@ -44,11 +44,12 @@ from nfuser.execution.device.native import layout
 from nfuser.execution.device.native.library import (
     begin_library,
     kernel_caller,
+    kernel_callers,
     library,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 SERIAL_COST = 1 << 19
 """Cost below which the work (40 us) is done before helpers are awake (20 to 50 us)."""
@@ -120,6 +121,12 @@ def begin_sharing(elements: int) -> None:
     """
     if elements > SERIAL_COST and share_of_threads() > 1 and system.has("native_calls"):
         begin_library()
+
+
+def prepare_callers(kinds: Iterable[tuple[str, ...]]) -> None:
+    """Compile what calls kernels of these kinds, where work was said to be shared."""
+    if begin_library.cache_info().currsize:
+        kernel_callers(kinds)
 
 
 def chunk_size(total: int, grain: int, cost: int, least: int = CHUNK_COST) -> int:

@@ -7,19 +7,18 @@ Who keeps machine code between processes lies above this room and says so: ``kee
 from __future__ import annotations
 
 import ctypes
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nfuser.codegen.numba.compiler_lock import COMPILER, Later, undisturbed
 from nfuser.codegen.numba.llvm.compile_llvm import compile_llvm
 from nfuser.codegen.objects.load_object import load_object
+from nfuser.codegen.objects.machine_code import MachineCode
 from nfuser.execution.device.native import COMPILED
 from nfuser.execution.device.native.owned import for_ever
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from nfuser.codegen.objects.machine_code import MachineCode
+    from collections.abc import Callable, Iterable
 
     Loaded: TypeAlias = "tuple[int, Any]"
     Make: TypeAlias = "Callable[[], MachineCode]"
@@ -126,14 +125,48 @@ def _compiled_source() -> MachineCode:
     return compile_llvm(head + text, "entries")
 
 
-@cache
 def kernel_caller(kinds: tuple[str, ...]) -> int:
     """Return a function that calls CPU kernels with parameters of these kinds.
 
     It takes the kernel, the range, and where the parameters lie, 8 bytes each.
     """
-    name = f"call of ({', '.join(kinds)})"
-    return _loaded(name, lambda: compile_llvm(_caller(kinds), "run"))
+    words = _in_words(kinds)
+    if words not in _callers:
+        kernel_callers([words])
+    return _callers[words]
+
+
+def kernel_callers(kinds: Iterable[tuple[str, ...]]) -> None:
+    """Compile the callers that are missing for these kinds, as one module."""
+    missing = [k for k in dict.fromkeys(map(_in_words, kinds)) if k not in _callers]
+    texts = [_caller(words, f"run{n}") for n, words in enumerate(missing)]
+
+    @cache
+    def compiled() -> bytes:
+        return compile_llvm("\n".join(texts), "run0").code
+
+    def load() -> None:
+        for n, words in enumerate(missing):
+            made = partial(_entered, compiled, f"run{n}")
+            _callers[words] = _loaded(f"call of ({', '.join(words)})", made)
+
+    if missing:
+        undisturbed(load)
+
+
+def _entered(compiled: Callable[[], bytes], entry: str) -> MachineCode:
+    return MachineCode(compiled(), entry)
+
+
+_callers: dict[tuple[str, ...], int] = {}
+
+
+def _in_words(kinds: tuple[str, ...]) -> tuple[str, ...]:
+    """Return kinds that are passed alike: addresses are integers of 64 bits."""
+    return tuple("i64" if kind in _WORDS else kind for kind in kinds)
+
+
+_WORDS = frozenset(("pointer", "i64", "u64"))
 
 
 @cache
@@ -143,10 +176,11 @@ def procedure_caller(kinds: tuple[str, ...]) -> int:
     return _loaded(name, lambda: compile_llvm(_of_procedure(kinds), "run"))
 
 
-def _caller(kinds: tuple[str, ...]) -> str:
+def _caller(kinds: tuple[str, ...], name: str) -> str:
     loads, given = _given(kinds)
     arguments = ", ".join(("ptr %r", "ptr %e", "i64 %start", "i64 %stop", *given))
     return _run(
+        name,
         "%r = alloca [8 x i64], align 16",
         "%e = alloca [8 x i64], align 16",
         *loads,
@@ -157,7 +191,7 @@ def _caller(kinds: tuple[str, ...]) -> str:
 
 def _of_procedure(kinds: tuple[str, ...]) -> str:
     loads, given = _given(kinds)
-    return _run(*loads, f"call void %kernel({', '.join(given)})", "ret i32 0")
+    return _run("run", *loads, f"call void %kernel({', '.join(given)})", "ret i32 0")
 
 
 def _given(kinds: tuple[str, ...]) -> tuple[list[str], list[str]]:
@@ -171,8 +205,8 @@ def _given(kinds: tuple[str, ...]) -> tuple[list[str], list[str]]:
     return loads, given
 
 
-def _run(*body: str) -> str:
-    head = "define i32 @run(ptr %kernel, i64 %start, i64 %stop, ptr %values)"
+def _run(name: str, *body: str) -> str:
+    head = f"define i32 @{name}(ptr %kernel, i64 %start, i64 %stop, ptr %values)"
     lines = "\n  ".join(body)
     return f"{head} {{\n  {lines}\n}}\n"
 

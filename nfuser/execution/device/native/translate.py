@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import inspect
 import operator
-import textwrap
+import sys
 from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -78,6 +78,16 @@ class _Known:
         self.c_functions = c_functions
         self.by_address = by_address
         self.constants = constants
+        self._modules: dict[str, dict[str, ast.FunctionDef]] = {}
+
+    def definition(self, function: Callable[..., int]) -> ast.FunctionDef:
+        """Return the tree of a function; a module is read once."""
+        name = function.__module__
+        if name not in self._modules:
+            body = ast.parse(inspect.getsource(sys.modules[name])).body
+            found = (s for s in body if isinstance(s, ast.FunctionDef))
+            self._modules[name] = {s.name: s for s in found}
+        return self._modules[name][function.__name__]
 
 
 class _Function:
@@ -85,10 +95,7 @@ class _Function:
 
     def __init__(self, known: _Known, function: Callable[..., int]) -> None:
         self._known = known
-        source = textwrap.dedent(inspect.getsource(function))
-        (definition,) = ast.parse(source).body
-        assert isinstance(definition, ast.FunctionDef)
-        self._definition = definition
+        self._definition = known.definition(function)
         self._body: list[str] = []
         self._frame: list[str] = []
         self._variables: set[str] = set()
