@@ -225,3 +225,32 @@ def test_plans_have_the_same_names_in_every_process(tmp_path: Any) -> None:
         )
         found.add(done.stdout)
     assert len(found) == 1
+
+
+def test_files_are_looked_at_once_for_all_kernels_of_a_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def looks(count: int) -> int:
+        def function(x: Any) -> Any:
+            for k in range(count):
+                x = np.sort(x + k, axis=0)  # by the library: a kernel before each
+            return x
+
+        forget_all()
+        seen: list[object] = []
+        look = Sources.are_as_imported
+
+        def counted(sources: Sources) -> bool:
+            if sources is plans.PLANNING:
+                seen.append(sources)
+            return look(sources)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Sources, "are_as_imported", counted)
+            found = nfuser.fuse(function)
+            found(X)
+        assert len(found.kernels(X)) == count
+        return len(seen)
+
+    looks(1)  # what is looked at once in a process
+    assert looks(2) == looks(6)

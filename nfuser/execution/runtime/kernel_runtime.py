@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import nfuser.config as config
 from nfuser.base.debug import dump, progress, timing
@@ -18,8 +18,9 @@ from nfuser.compiler.lower.kernel.kernel_ir import kernel_name
 from nfuser.compiler.lower.kernel.text import text as kernel_text
 from nfuser.compiler.lower.lowering import lower
 from nfuser.compiler.schedule.printed import text as schedule_text
+from nfuser.execution.device.cpu.threads import prepare_callers
 from nfuser.execution.runtime.compile.executable import KERNELS, print_kernel
-from nfuser.execution.runtime.disk.plans import find_plan, keep_plan
+from nfuser.execution.runtime.disk.plans import find_plan, keep_plans
 from nfuser.execution.runtime.tables.memo import Memo
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 # By what a piece says: pieces that a new concretization left as they were keep their
 # schedule and are not lowered again, and so are those that say what another one says.
 LOWERED: Memo[Hashable, Source] = Memo()
+_Written: TypeAlias = "tuple[tuple[str, ...], str, KernelForm]"
 
 
 @node
@@ -145,12 +147,18 @@ def build_runtime(
     kernels = segmented.kernels
     lengths = {k: len(segment.fusion.exprs) for k, segment in enumerate(kernels)}
     begun: dict[int, tuple[Source, Callable[[], tuple[Any, Origin]]]] = {}
+    written: list[_Written] = []
     for number in sorted(lengths, key=lengths.__getitem__, reverse=True):
         progress.kernels(len(begun), len(kernels))
-        source = _source(kernels[number], heuristics[number], place.target)
+        given = kernels[number], heuristics[number], place.target
+        source = _source(*given, written)
         _dump(source)
         wait = KERNELS.begin(source, place.backend, place.device.index)
         begun[number] = source, wait
+    # LLVM is still at work, mostly.
+    if place.backend == "cpu":
+        prepare_callers(source.kinds for source, _ in begun.values())
+    keep_plans(written)
     made: list[CompiledSegment] = []
     origins: Counter[str] = Counter()
     for number, segment in enumerate(kernels):
@@ -198,13 +206,22 @@ def outlined(
     segmented: Segmented, heuristics: tuple[Heuristic, ...], place: Place
 ) -> FusionKernelRuntime:
     """Return what ``build_runtime`` would, but nothing of it is compiled yet."""
-    pairs = zip(segmented.kernels, heuristics, strict=True)
-    made = (CompiledSegment(s, _source(s, h, place.target), None) for s, h in pairs)
+    written: list[_Written] = []
+    made: list[CompiledSegment] = []
+    for segment, heuristic in zip(segmented.kernels, heuristics, strict=True):
+        source = _source(segment, heuristic, place.target, written)
+        made.append(CompiledSegment(segment, source, None))
+    keep_plans(written)
     return FusionKernelRuntime(segmented, heuristics, tuple(made), 0, 0, 0)
 
 
-def _source(segment: Segment, heuristic: Heuristic, target: Target) -> Source:
-    """Return the kernel of a segment, written once for all that say the same."""
+def _source(
+    segment: Segment, heuristic: Heuristic, target: Target, written: list[_Written]
+) -> Source:
+    """Return the kernel of a segment, written once for all that say the same.
+
+    What is to be kept of one that was ``written`` just now is added there.
+    """
     fusion, scheduler = segment.fusion, _scheduler(segment)
     name = kernel_name(fusion.name)
 
@@ -217,7 +234,7 @@ def _source(segment: Segment, heuristic: Heuristic, target: Target) -> Source:
         known = find_plan(depends, lambda form: KnownSource(form, name, write))
         if known is None:
             known = write()
-            keep_plan(depends, name, known.form)
+            written.append((depends, name, known.form))
         return known
 
     meaning = config.current().of_kernels

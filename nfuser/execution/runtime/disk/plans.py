@@ -27,7 +27,7 @@ from nfuser.execution.runtime.disk.entry import DiskEntry
 from nfuser.execution.runtime.disk.store import DiskStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 FOLDER = "plans"
 _log = logging.getLogger("nfuser")
@@ -104,8 +104,14 @@ def find_plan(depends: tuple[str, ...], read: Callable[[Any], T]) -> T | None:
 
 def keep_plan(depends: tuple[str, ...], name: str, plan: object) -> None:
     """Keep what was decided just now; ``name`` is what it is about."""
-    store = current_plans()
+    keep_plans([(depends, name, plan)])
+
+
+def keep_plans(made: Sequence[tuple[tuple[str, ...], str, object]]) -> None:
+    """Keep several; nfuser's own files are looked at once."""
+    store = current_plans() if made else None
     if store is None or not (_code().is_sound and PLANNING.are_as_imported()):
         return
-    data = MachineCode(pickle.dumps(plan, pickle.HIGHEST_PROTOCOL), "pickle")
-    store.put(_key(depends), DiskEntry(data, name, "plan", "every processor"))
+    for depends, name, plan in made:
+        data = MachineCode(pickle.dumps(plan, pickle.HIGHEST_PROTOCOL), "pickle")
+        store.put(_key(depends), DiskEntry(data, name, "plan", "every processor"))
