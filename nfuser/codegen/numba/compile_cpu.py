@@ -11,8 +11,8 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+from nfuser.base.collector import no_collection
 from nfuser.codegen.load import load_function
-from nfuser.codegen.numba.collector import no_collection
 from nfuser.codegen.numba.compiler_lock import COMPILER
 from nfuser.codegen.numba.which_parts import compiled, is_public
 from nfuser.codegen.objects.machine_code import MachineCode

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
+from nfuser.base.collector import no_collection
 from nfuser.codegen.load import load_function
-from nfuser.codegen.numba.collector import no_collection
 from nfuser.codegen.numba.compiler_lock import COMPILER
 from nfuser.codegen.numba.which_parts import compiled
 from nfuser.errors import CompileError

@@ -28,8 +28,8 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from nfuser.base.collector import no_collection
 from nfuser.base.locks import at_fork, holding_all, waited_for
-from nfuser.codegen.numba.collector import no_collection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator

@@ -7,6 +7,7 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
+from nfuser.base.collector import no_collection
 from nfuser.base.locks import ForkSafeLock, cached_property
 from nfuser.errors import ArgumentError
 from nfuser.execution.runtime.tables.counters import CacheInfo, Counters
@@ -179,6 +180,7 @@ class Readying(Keeping, Generic[P, R]):
             found = self._variants.trace(*call, self._counters)
         return found, described
 
+    @no_collection()
     def _ready(
         self, variant: Variant, arrays: tuple[Any, ...], described: Described
     ) -> Ready:
