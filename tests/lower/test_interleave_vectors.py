@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loops whose operations wait for each other, several vectors side by side."""
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 
 import re
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -162,3 +164,19 @@ def test_more_vectors_wait_for_functions_that_are_called(
     (kernel,) = nfuser.fuse(_thirty_sines).kernels(np.ones(1 << 14, dtype))
     assert "functions_apart()" in kernel.source
     assert f"interleave({count})" in kernel.source
+
+
+def test_of_long_turns_fewer_vectors_lie_abreast() -> None:
+    """All of them are what LLVM has to compile, and the next turn is far away."""
+
+    def quotients(steps: int) -> Callable[[Any], Any]:
+        def function(x: Any) -> Any:
+            numbers = [1 / (k + 1) for k in range(steps)]
+            return 1 / reduce(lambda y, number: y * x + number, numbers, 1 / x)
+
+        return function
+
+    x = np.full(5000, 0.5)
+    for steps, count in ((10, 4), (200, 2)):
+        (kernel,) = nfuser.fuse(quotients(steps)).kernels(x)
+        assert f"interleave({count})" in kernel.source

@@ -80,7 +80,11 @@ def _vectors(loop: For, *, calls: bool) -> int:
     is_long = any(x.op in ANGULAR for x in dear)  # each fills what is in sight
     if calls and work and not is_long and is_chain(loop.body):
         return _CALLED_ABREAST // max(map(instructions, dear))
-    return next((count for most, count in _limits(loop, dear) if work <= most), 0)
+    found = next((count for most, count in _limits(loop, dear) if work <= most), 0)
+    operations = work + sum(isinstance(x, Call) for x in inside)
+    while found > 1 and found * operations > _MOST_OPERATIONS:
+        found //= 2
+    return found
 
 
 def _limits(loop: For, dear: list[Call]) -> tuple[tuple[int, int], ...]:
