@@ -23,6 +23,7 @@ from nfuser.errors import DTypeError, ShapeError, UnsupportedError
 if TYPE_CHECKING:
     from nfuser.compiler.ir.point_op import NamedOrder
     from nfuser.compiler.ops.builder import Builder, Operand
+    from nfuser.compiler.ops.elementwise.of_rows import BinaryVerb
 
 
 def add(b: Builder, x: Operand, y: Operand) -> TensorView:
@@ -62,24 +63,19 @@ def divide(b: Builder, x: Operand, y: Operand) -> TensorView:
     return b.point("divide", left, right)
 
 
-def _real_pair(b: Builder, name: str, x: Operand, y: Operand) -> TensorView:
-    dtype = rules.real_type(b, name, x, y)
-    return b.point(name, b.convert(x, dtype), b.convert(y, dtype))
+def _real_pair(name: str, says: str) -> BinaryVerb:
+    def verb(b: Builder, x: Operand, y: Operand) -> TensorView:
+        dtype = rules.real_type(b, name, x, y)
+        return b.point(name, b.convert(x, dtype), b.convert(y, dtype))
+
+    verb.__name__ = name
+    verb.__doc__ = f"Return {says}."
+    return verb
 
 
-def floor_divide(b: Builder, x: Operand, y: Operand) -> TensorView:
-    """Return ``x // y``."""
-    return _real_pair(b, "floor_divide", x, y)
-
-
-def remainder(b: Builder, x: Operand, y: Operand) -> TensorView:
-    """Return ``x % y``, with the sign of ``y``."""
-    return _real_pair(b, "remainder", x, y)
-
-
-def fmod(b: Builder, x: Operand, y: Operand) -> TensorView:
-    """Return the remainder with the sign of ``x``."""
-    return _real_pair(b, "fmod", x, y)
+floor_divide = _real_pair("floor_divide", "``x // y``")
+remainder = _real_pair("remainder", "``x % y``, with the sign of ``y``")
+fmod = _real_pair("fmod", "the remainder with the sign of ``x``")
 
 
 def divmod(b: Builder, x: Operand, y: Operand) -> tuple[TensorView, TensorView]:
@@ -290,31 +286,21 @@ def sign(b: Builder, x: Operand) -> TensorView:
     return b.point("sign", operand)
 
 
-def _extremum(b: Builder, name: str, x: Operand, y: Operand) -> TensorView:
-    dtype = rules.reals(b, name, x, y)
-    if dtype.is_bool:
-        name = "bit_or" if name in ("maximum", "fmax") else "bit_and"
-    return b.point(name, b.convert(x, dtype), b.convert(y, dtype))
+def _extremum(name: str, of_bool: str, says: str) -> BinaryVerb:
+    def verb(b: Builder, x: Operand, y: Operand) -> TensorView:
+        dtype = rules.reals(b, name, x, y)
+        primitive = of_bool if dtype.is_bool else name
+        return b.point(primitive, b.convert(x, dtype), b.convert(y, dtype))
+
+    verb.__name__ = name
+    verb.__doc__ = f"Return the {says}."
+    return verb
 
 
-def maximum(b: Builder, x: Operand, y: Operand) -> TensorView:
-    """Return the larger of the two; NaN where either is."""
-    return _extremum(b, "maximum", x, y)
-
-
-def minimum(b: Builder, x: Operand, y: Operand) -> TensorView:
-    """Return the smaller of the two; NaN where either is."""
-    return _extremum(b, "minimum", x, y)
-
-
-def fmax(b: Builder, x: Operand, y: Operand) -> TensorView:
-    """Return the larger of the two; the number where one is NaN."""
-    return _extremum(b, "fmax", x, y)
-
-
-def fmin(b: Builder, x: Operand, y: Operand) -> TensorView:
-    """Return the smaller of the two; the number where one is NaN."""
-    return _extremum(b, "fmin", x, y)
+maximum = _extremum("maximum", "bit_or", "larger of the two; NaN where either is")
+minimum = _extremum("minimum", "bit_and", "smaller of the two; NaN where either is")
+fmax = _extremum("fmax", "bit_or", "larger of the two; the number where one is NaN")
+fmin = _extremum("fmin", "bit_and", "smaller of the two; the number where one is NaN")
 
 
 def clip(

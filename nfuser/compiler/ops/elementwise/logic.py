@@ -117,24 +117,21 @@ def signbit(b: Builder, x: Operand) -> TensorView:
     return b.point("signbit", b.convert(x, rules.float_type(b, "signbit", x)))
 
 
-def _infinite(b: Builder, name: str, order: str, x: Operand) -> TensorView:
-    operand = b.tensor(x)
-    if operand.dtype.is_complex:
-        raise parts.refuse(name)
-    if not operand.dtype.is_float:
-        return b.point("not_equal", operand, operand)
-    limit = b.constant(np.inf if order == "greater" else -np.inf, operand.dtype)
-    return b.point("equal", operand, limit)
+def _infinite(name: str, limit: float) -> Unary:
+    def verb(b: Builder, x: Operand) -> TensorView:
+        operand = b.tensor(x)
+        if operand.dtype.is_complex:
+            raise parts.refuse(name)
+        if not operand.dtype.is_float:
+            return b.point("not_equal", operand, operand)
+        return b.point("equal", operand, b.constant(limit, operand.dtype))
+
+    verb.__name__ = name
+    verb.__doc__ = f"Return bool: whether each element is {limit:+}."
+    return verb
 
 
-def isposinf(b: Builder, x: Operand) -> TensorView:
-    """Return bool: whether each element is +inf."""
-    return _infinite(b, "isposinf", "greater", x)
-
-
-def isneginf(b: Builder, x: Operand) -> TensorView:
-    """Return bool: whether each element is -inf."""
-    return _infinite(b, "isneginf", "less", x)
+isposinf, isneginf = _infinite("isposinf", np.inf), _infinite("isneginf", -np.inf)
 
 
 def where(b: Builder, condition: Operand, x: Operand, y: Operand) -> TensorView:

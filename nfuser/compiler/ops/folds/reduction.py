@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import nfuser.compiler.ir.scalars.functions as scalar_functions
 import nfuser.compiler.ops.elementwise.complex.parts as parts
@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     from nfuser.compiler.ops.builder import Builder
 
 Axes: TypeAlias = int | Sequence[int] | None
+
+
+class Fold(Protocol):
+    """A verb that folds axes."""
+
+    def __call__(
+        self, b: Builder, x: TensorView, axis: Axes = None, *, keepdims: bool = False
+    ) -> TensorView:
+        """Fold the axes of ``x``."""
+        ...
 
 
 def _fold(
@@ -107,21 +117,6 @@ def _check_not_empty(
             raise ShapeError(message)
 
 
-def _extremum(
-    b: Builder, op: ReduceOp, x: TensorView, axis: Axes, keepdims: bool
-) -> TensorView:
-    if x.dtype.is_complex:
-        raise parts.refuse(op.value)
-    axes = _axes(x, axis)
-    name = op.value if op in _OF_INTEGERS else f"{op.value}imum"
-    _check_not_empty(b, name, x, axes)
-    if x.dtype.is_bool:
-        op = _OF_BOOL[op]
-    elif not x.dtype.is_float:
-        op = _OF_INTEGERS.get(op, op)
-    return _reduce(b, op, x, axes, keepdims)
-
-
 _OF_INTEGERS = {ReduceOp.FMAX: ReduceOp.MAX, ReduceOp.FMIN: ReduceOp.MIN}
 _OF_BOOL = {
     ReduceOp.MAX: ReduceOp.ANY,
@@ -131,46 +126,43 @@ _OF_BOOL = {
 }
 
 
-def max(
-    b: Builder, x: TensorView, axis: Axes = None, *, keepdims: bool = False
-) -> TensorView:
-    """Return the largest element, NaN if there is one."""
-    return _extremum(b, ReduceOp.MAX, x, axis, keepdims)
+def _extremum(op: ReduceOp, says: str) -> Fold:
+    name = op.value if op in _OF_INTEGERS else f"{op.value}imum"
+
+    def verb(
+        b: Builder, x: TensorView, axis: Axes = None, *, keepdims: bool = False
+    ) -> TensorView:
+        if x.dtype.is_complex:
+            raise parts.refuse(op.value)
+        axes = _axes(x, axis)
+        _check_not_empty(b, name, x, axes)
+        if x.dtype.is_bool:
+            return _reduce(b, _OF_BOOL[op], x, axes, keepdims)
+        kind = op if x.dtype.is_float else _OF_INTEGERS.get(op, op)
+        return _reduce(b, kind, x, axes, keepdims)
+
+    verb.__doc__ = says
+    return verb
 
 
-def min(
-    b: Builder, x: TensorView, axis: Axes = None, *, keepdims: bool = False
-) -> TensorView:
-    """Return the smallest element, NaN if there is one."""
-    return _extremum(b, ReduceOp.MIN, x, axis, keepdims)
+max = _extremum(ReduceOp.MAX, "Return the largest element, NaN if there is one.")
+min = _extremum(ReduceOp.MIN, "Return the smallest element, NaN if there is one.")
+nanmax = _extremum(ReduceOp.FMAX, "Return the largest of the numbers, or else NaN.")
+nanmin = _extremum(ReduceOp.FMIN, "Return the smallest of the numbers, or else NaN.")
 
 
-def nanmax(
-    b: Builder, x: TensorView, axis: Axes = None, *, keepdims: bool = False
-) -> TensorView:
-    """Return the largest of the numbers, NaN where there is none."""
-    return _extremum(b, ReduceOp.FMAX, x, axis, keepdims)
+def _truth(op: ReduceOp, says: str) -> Fold:
+    def verb(
+        b: Builder, x: TensorView, axis: Axes = None, *, keepdims: bool = False
+    ) -> TensorView:
+        return _reduce(b, op, logic.truth(b, x), axis, keepdims)
+
+    verb.__doc__ = says
+    return verb
 
 
-def nanmin(
-    b: Builder, x: TensorView, axis: Axes = None, *, keepdims: bool = False
-) -> TensorView:
-    """Return the smallest of the numbers, NaN where there is none."""
-    return _extremum(b, ReduceOp.FMIN, x, axis, keepdims)
-
-
-def any(
-    b: Builder, x: TensorView, axis: Axes = None, *, keepdims: bool = False
-) -> TensorView:
-    """Return bool: whether some element is not zero."""
-    return _reduce(b, ReduceOp.ANY, logic.truth(b, x), axis, keepdims)
-
-
-def all(
-    b: Builder, x: TensorView, axis: Axes = None, *, keepdims: bool = False
-) -> TensorView:
-    """Return bool: whether no element is zero."""
-    return _reduce(b, ReduceOp.ALL, logic.truth(b, x), axis, keepdims)
+any = _truth(ReduceOp.ANY, "Return bool: whether some element is not zero.")
+all = _truth(ReduceOp.ALL, "Return bool: whether no element is zero.")
 
 
 def count_nonzero(
@@ -181,36 +173,28 @@ def count_nonzero(
     return sum(b, counted, axis, keepdims=keepdims)
 
 
-def _argument_of(
-    b: Builder, op: ReduceOp, x: TensorView, axis: int | None, keepdims: bool
-) -> TensorView:
-    if x.dtype.is_complex:
-        raise parts.refuse(op.value)
-    if isinstance(axis, (tuple, list)):
-        message = f"{op.value} takes one axis or None, not {axis}"
-        raise ArgumentError(message)
-    axes = _axes(x, axis)
-    for place in axes:
-        if b.ask(scalar_functions.equal(x.shape[place], 0)):
-            message = f"attempt to get {op.value} of an empty sequence"
-            raise ShapeError(message)
-    if not axes:
-        return b.constant(0, DType.I64)
-    return _kept(b, _fold(b, op, x, axes)[0], axes, keepdims)
+def _place(op: ReduceOp, says: str) -> Fold:
+    def verb(
+        b: Builder, x: TensorView, axis: Axes = None, *, keepdims: bool = False
+    ) -> TensorView:
+        if x.dtype.is_complex:
+            raise parts.refuse(op.value)
+        if isinstance(axis, (tuple, list)):
+            message = f"{op.value} takes one axis or None, not {axis}"
+            raise ArgumentError(message)
+        axes = _axes(x, axis)
+        for place in axes:
+            if b.ask(scalar_functions.equal(x.shape[place], 0)):
+                message = f"attempt to get {op.value} of an empty sequence"
+                raise ShapeError(message)
+        return _reduce(b, op, x, axes, keepdims) if axes else b.constant(0, DType.I64)
+
+    verb.__doc__ = f"Return where the first {says} element is; the first NaN if any."
+    return verb
 
 
-def argmax(
-    b: Builder, x: TensorView, axis: int | None = None, *, keepdims: bool = False
-) -> TensorView:
-    """Return where the first largest element is; the first NaN if there is one."""
-    return _argument_of(b, ReduceOp.ARGMAX, x, axis, keepdims)
-
-
-def argmin(
-    b: Builder, x: TensorView, axis: int | None = None, *, keepdims: bool = False
-) -> TensorView:
-    """Return where the first smallest element is; the first NaN if there is one."""
-    return _argument_of(b, ReduceOp.ARGMIN, x, axis, keepdims)
+argmax = _place(ReduceOp.ARGMAX, "largest")
+argmin = _place(ReduceOp.ARGMIN, "smallest")
 
 
 def count_of(x: TensorView, axes: tuple[int, ...]) -> sc.Scalar:
