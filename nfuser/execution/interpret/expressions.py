@@ -91,6 +91,10 @@ class KnownNames:
     coordinates: set[str] = field(default_factory=set[str])
     mask: str = "None"
 
+    def place(self, node: ast.expr | ast.stmt) -> str:
+        """Return which threads are active at ``node``, and its line."""
+        return f"{self.mask}, {node.lineno}"
+
     def refusal(self, node: ast.AST, reason: str) -> InterpreterError:
         """Return an error that shows the line of ``node``."""
         line = getattr(node, "lineno", 0)
@@ -259,7 +263,7 @@ def _element(node: ast.expr, array: str, index: ast.expr, names: KnownNames) -> 
     kind = names.kinds.get(array)
     if not isinstance(kind, ArrayKind):
         raise names.refusal(node, f"{array} is not an array")
-    place = f"{integer(index, names)}, {names.mask}, {node.lineno}"
+    place = f"{integer(index, names)}, {names.place(node)}"
     return Term(f"v_{array}.read(w, {place})", kind.element)
 
 
@@ -270,7 +274,7 @@ def _call(
         return _constructor(node, DTYPES[function], arguments, names)
     if function in ELEMENTWISE:
         return _elementwise(node, function, arguments, names)
-    place = f"{names.mask}, {node.lineno}"
+    place = names.place(node)
     if function == "select" and len(arguments) == 3:
         return _select(node, [expression(a, names) for a in arguments], names)
     if function in SHUFFLES and len(arguments) == 2:
@@ -331,7 +335,7 @@ def _constructor(
     if kind in INTEGER and term.kind in INTEGER:
         if term.kind == kind and not term.static:
             return term
-        place = f"{names.mask}, {node.lineno}"
+        place = names.place(node)
         return Term(f"w.integer({term.code}, {kind!r}, {place})", kind)
     if kind == "bool":
         return Term(f"p_to_bool({term.code})", kind)
