@@ -96,20 +96,22 @@ def _reset(site: Site, p: Value, i: Value) -> None:
 
 
 def _wait(site: Site, p: Value, i: Value, least: Value) -> None:
+    load = "ld.acquire.gpu.global.u32 $0, [$1];", "=r,l,~{memory}", I32
+    _spin(site, site.element(p, i, 1), least, *load)
+
+
+def _spin(
+    site: Site, address: Value, least: Value, load: str, registers: str, kind: ir.Type
+) -> Value:
+    """Load until what lies at ``address`` is not less than ``least``; return it."""
     b = site.builder
-    address = site.element(p, i, 1)
     spin, done = b.append_basic_block("wait"), b.append_basic_block("wait_end")
     b.branch(spin)
     b.position_at_end(spin)
-    count = site.assembly(
-        "ld.acquire.gpu.global.u32 $0, [$1];",
-        "=r,l,~{memory}",
-        I32,
-        [address],
-        effect=True,
-    )
-    b.cbranch(b.icmp_unsigned("<", count, least), spin, done)
+    found = site.assembly(load, registers, kind, [address], effect=True)
+    b.cbranch(b.icmp_unsigned("<", found, least), spin, done)
     b.position_at_end(done)
+    return found
 
 
 def _wait_rule(p: Any, i: Any, least: Any) -> Any:
@@ -185,21 +187,9 @@ def _receive(site: Site, p: Value, i: Value, like: Value) -> Value:
 
 def _opened(site: Site, address: Value) -> Value:
     """Wait until the box at ``address`` is full; return its word."""
-    b = site.builder
-    spin, done = b.append_basic_block("closed"), b.append_basic_block("open")
-    b.branch(spin)
-    b.position_at_end(spin)
-    box = site.assembly(
-        "ld.relaxed.gpu.global.u64 $0, [$1];",
-        "=l,l,~{memory}",
-        I64,
-        [address],
-        effect=True,
-    )
-    empty = b.icmp_unsigned("<", box, ir.Constant(I64, _FULL))
-    b.cbranch(empty, spin, done)
-    b.position_at_end(done)
-    return b.trunc(box, I32)
+    load = "ld.relaxed.gpu.global.u64 $0, [$1];", "=l,l,~{memory}", I64
+    box = _spin(site, address, ir.Constant(I64, _FULL), *load)
+    return site.builder.trunc(box, I32)
 
 
 shuffle = _shuffle("shuffle")

@@ -45,25 +45,39 @@ class Prefetch:
     shared_bytes: int
 
 
+class _Landings:
+    """Rows in shared memory, one behind the other; ``size`` bytes are taken."""
+
+    def __init__(self, values: Values, size: int = 0) -> None:
+        self._values = values
+        self._arrays: dict[DType, Array] = {}
+        self._slots = values.scheduled.threads * _steps(values)
+        self.size = size
+
+    def new(self, dtype: DType, width: int) -> tuple[Array, Scalar]:
+        """Return the array in which a row lands, and where this thread's part does."""
+        array = self._arrays.get(dtype) or self._values.array(dtype, 0, Memory.LANDING)
+        self._arrays[dtype] = array
+        at = _slot(self._values) * width + self.size // dtype.itemsize
+        self.size += self._slots * width * dtype.itemsize
+        return array, at
+
+
 def prefetch(values: Values, loads: Sequence[Stmt], size: int = 0) -> Prefetch:
     """Return ``loads`` of one step by way of shared memory.
 
     The first ``size`` bytes of it are taken.
     """
-    landings: dict[DType, Array] = {}
+    landings = _Landings(values, size)
     copies: list[Stmt] = []
     taken: list[Stmt] = []
-    slots = values.scheduled.threads * _steps(values)
     for load in loads:
         assert isinstance(load, LoadPacket)
-        dtype, width = load.buffer.dtype, load.width
-        landing = landings.get(dtype) or values.array(dtype, 0, Memory.LANDING)
-        landings[dtype] = landing
-        at = _slot(values) * width + size // dtype.itemsize
+        width = load.width
+        landing, at = landings.new(load.buffer.dtype, width)
         copies.append(CopyPacket(landing, at, load.buffer, load.index, width))
         taken.append(TakePacket(load.array, load.at, landing, at, width))
-        size += slots * width * dtype.itemsize
-    return Prefetch(tuple(copies), tuple(taken), size)
+    return Prefetch(tuple(copies), tuple(taken), landings.size)
 
 
 def lies_across(stmt: Stmt) -> bool:
@@ -83,14 +97,11 @@ def in_turn(values: Values, turn: Leaf) -> Prefetch | None:
     width = values.lane_size
     slots = values.scheduled.threads * _steps(values)
     whole = slots * width * sum(key[0].dtype.itemsize for key in rows)
-    landings: dict[DType, Array] = {}
+    landings = _Landings(values)
     copies: list[Stmt] = []
-    size = 0
     for key in rows:
         tensor, dtype = key[0], key[0].dtype
-        landing = landings.get(dtype) or values.array(dtype, 0, Memory.LANDING)
-        landings[dtype] = landing
-        at = _slot(values) * width + size // dtype.itemsize
+        landing, at = landings.new(dtype, width)
         source = values.address(*key) - values.lane_index
         place = at + turn.index % 2 * (whole // dtype.itemsize)
         buffer = values.buffers[tensor]
@@ -103,8 +114,7 @@ def in_turn(values: Values, turn: Leaf) -> Prefetch | None:
             values.kept[key], values.landed[key] = array, taken
             values.filled.add(key)
             values.everywhere.add(key)
-        size += slots * width * dtype.itemsize
-    return Prefetch(tuple(copies), (), 2 * size)
+    return Prefetch(tuple(copies), (), 2 * landings.size)
 
 
 def dealt(copies: tuple[Stmt, ...], meetings: int) -> list[tuple[Stmt, ...]]:
@@ -133,19 +143,14 @@ def land_rows(values: Values) -> int:
     if not copied:
         return 0
     width = values.lane_size
-    slots = values.scheduled.threads * _steps(values)
-    landings: dict[DType, Array] = {}
-    size = 0
+    landings = _Landings(values)
     for key in copied:
         dtype = key[0].dtype
-        landing = landings.get(dtype) or values.array(dtype, 0, Memory.LANDING)
-        landings[dtype] = landing
-        at = _slot(values) * width + size // dtype.itemsize
+        landing, at = landings.new(dtype, width)
         array = values.array(dtype.compute, width)
         values.kept[key] = array
         values.landed[key] = TakePacket(array, sc.const(0), landing, at, width)
-        size += slots * width * dtype.itemsize
-    return size
+    return landings.size
 
 
 def _steps(values: Values) -> int:

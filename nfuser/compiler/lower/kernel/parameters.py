@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import nfuser.compiler.ir.scalars.exact_division as exact_division
 from nfuser.compiler.ir.scalars import scalar as sc
@@ -13,7 +13,7 @@ from nfuser.compiler.ir.scalars import scalar_walk
 from nfuser.compiler.ir.scalars.operators import Op
 from nfuser.compiler.ir.scalars.scalar import Binary, Scalar, Select
 from nfuser.compiler.ir.walk import toposort
-from nfuser.compiler.lower.kernel.walk import FIELDS
+from nfuser.compiler.lower.kernel.walk import every
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -80,21 +80,6 @@ def _prepared(x: Binary) -> tuple[Scalar, ...]:
     return exact_division.multiplier(x.rhs), exact_division.shift(x.rhs)
 
 
-def scalars_in(body: Iterable[Any]) -> Iterator[Scalar]:
+def scalars_in(body: Iterable[Any]) -> Iterator[Any]:
     """Yield every scalar in ``body``, in program order."""
-    stack = [iter(body)]
-    while stack:
-        for item in stack[-1]:
-            kind = cast("type[object]", type(item))
-            if kind in _SCALARS:
-                yield item
-                continue
-            names = FIELDS.get(kind)
-            if names is not None:
-                stack.append(iter([getattr(item, name) for name in names]))
-                break
-            if isinstance(item, tuple):
-                stack.append(iter(cast("tuple[Any, ...]", item)))
-                break
-        else:
-            stack.pop()
+    return (x for x in every(body, _SCALARS) if type(x) in _SCALARS)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from nfuser.compiler.lower.kernel.kernel_ir import Stmt, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
 PARTS = (*get_args(Stmt), *get_args(Value))
 FIELDS: dict[type, tuple[str, ...]] = {
@@ -18,12 +18,20 @@ FIELDS: dict[type, tuple[str, ...]] = {
 """What each kind of statement and value holds, by name."""
 
 
-def every(items: Iterable[Any]) -> Iterator[Any]:
-    """Yield all statements and values in ``items``, in program order."""
+def every(
+    items: Iterable[Any], leaves: Container[type] = frozenset[type]()
+) -> Iterator[Any]:
+    """Yield all statements and values in ``items``, in program order.
+
+    Those of the kinds ``leaves`` as well, as they are.
+    """
     stack = [iter(items)]
     while stack:
         for item in stack[-1]:
             kind = cast("type[object]", type(item))
+            if kind in leaves:
+                yield item
+                continue
             names = FIELDS.get(kind)
             if names is not None:
                 yield item

@@ -32,23 +32,7 @@ R = TypeVar("R")
 
 def unwatched(verb: Callable[P, R]) -> Callable[P, R]:
     """Return ``verb``, not watched while its arguments bring no code of the user's."""
-
-    @functools.wraps(verb)
-    def quiet(*args: P.args, **options: P.kwargs) -> R:
-        # Until watching stops, each call written here is seen, and costs as much.
-        profile: Any = sys.getprofile()
-        if type(profile) is not MethodType or profile.__func__ is not Observer.see:
-            return verb(*args, **options)
-        sys.setprofile(None)
-        if _may_bring_code(args) or (options and _may_bring_code(options.values())):
-            sys.setprofile(profile)
-            return verb(*args, **options)
-        try:
-            return verb(*args, **options)
-        finally:
-            sys.setprofile(profile)
-
-    return quiet
+    return _quiet(verb, looks=True)
 
 
 def unseen(work: Callable[P, R]) -> Callable[P, R]:
@@ -56,15 +40,22 @@ def unseen(work: Callable[P, R]) -> Callable[P, R]:
 
     For what is done once, with the text of a function and not with its values.
     """
+    return _quiet(work, looks=False)
 
-    @functools.wraps(work)
+
+def _quiet(verb: Callable[P, R], *, looks: bool) -> Callable[P, R]:
+    @functools.wraps(verb)
     def quiet(*args: P.args, **options: P.kwargs) -> R:
+        # Until watching stops, each call written here is seen, and costs as much.
         profile: Any = sys.getprofile()
         if type(profile) is not MethodType or profile.__func__ is not Observer.see:
-            return work(*args, **options)
+            return verb(*args, **options)
         sys.setprofile(None)
+        if looks and (_may_bring_code(args) or _may_bring_code(options.values())):
+            sys.setprofile(profile)
+            return verb(*args, **options)
         try:
-            return work(*args, **options)
+            return verb(*args, **options)
         finally:
             sys.setprofile(profile)
 

@@ -18,34 +18,23 @@ def describe_cupy(array: Any, what: str) -> Descriptor:
     """Return what a kernel needs to know about a CuPy array, or refuse it by name."""
     if type(array).__mro__[0].__module__.partition(".")[0] != "cupy":
         _refuse_subclass(array, "cupy.ndarray", what)
-    dtype = element_type(array.dtype, what)
-    shape = tuple(array.shape)
-    strides = element_strides(shape, array.strides, dtype.itemsize, what)
-    return finished(
-        Library.CUPY,
-        Device("cuda", array.data.device_id),
-        dtype,
-        (shape, strides),
-        array.data.ptr,
-        writable=True,
-        what=what,
-    )
+    place = Device("cuda", array.data.device_id)
+    return _described(array, Library.CUPY, place, array.data.ptr, what)
 
 
 def describe_numba(array: Any, what: str) -> Descriptor:
     """Return what a kernel needs to know about a device array, or refuse it by name."""
-    dtype = element_type(array.dtype, what)
-    shape = tuple(array.shape)
+    place = Device("cuda", numba_device(array))
+    return _described(array, Library.NUMBA, place, numba_pointer(array), what)
+
+
+def _described(
+    array: Any, library: Library, device: Device, pointer: int, what: str
+) -> Descriptor:
+    dtype, shape = element_type(array.dtype, what), tuple(array.shape)
     strides = element_strides(shape, array.strides, dtype.itemsize, what)
-    return finished(
-        Library.NUMBA,
-        Device("cuda", numba_device(array)),
-        dtype,
-        (shape, strides),
-        numba_pointer(array),
-        writable=True,
-        what=what,
-    )
+    layout = shape, strides
+    return finished(library, device, dtype, layout, pointer, writable=True, what=what)
 
 
 def numba_pointer(array: Any) -> int:
