@@ -30,6 +30,14 @@ from nfuser.execution.runtime.host.library_statements import (
 )
 from nfuser.execution.runtime.host.locations import Location
 from nfuser.execution.runtime.host.places import Places, check_shape
+from nfuser.execution.runtime.host.turns import (
+    LONG,
+    NotRepeatedError,
+    Turn,
+    is_computed_with,
+    is_linear,
+    repeated,
+)
 from nfuser.execution.runtime.planning.build_program import with_frees
 
 if TYPE_CHECKING:
@@ -80,6 +88,7 @@ class _Linker(Places):
         self.place = 0  # in the body of the program
         self.beside: dict[Hashable, tuple[Any, ...]] = {}
         self.plans: dict[Hashable, tuple[Plan, dict[int, Any]]] = {}
+        self.depth = 0  # of loops around that are repeated
         self.alive = tuple(self.skew)  # the caller's, and what pieces before have left
 
     def run(self) -> flat.CallProgram:
@@ -183,16 +192,68 @@ class _Linker(Places):
         start, stop = self.numbers([loop.start, loop.stop])
         inside = (self.key(t) for s in st.walk(loop.body) for t in st.writes(s))
         own = [t for t in dict.fromkeys(inside) if t not in self.locations]
+        turns = range(start, stop, loop.step)
+        if self._repeat(loop, turns, own):
+            return
         is_ordered = loop.parallel and self.linking.ordered
         if is_ordered:
             self.body.append(flat.OrderStreams(loop))
-        for index in range(start, stop, loop.step):
+        for index in turns:
             self._count()
             self.turn(loop.index, index)
             self._block(loop.body)
             self.forget(own)
         if is_ordered:
             self.body.append(flat.OrderStreams(loop, ends=True))
+
+    def _repeat(
+        self, loop: st.ForLoop, turns: range, own: Sequence[TensorView]
+    ) -> bool:
+        """Write a long loop as one, if its turns differ in where rows lie alone."""
+        size = len(turns) * sum(1 for _ in st.walk(loop.body))
+        if not self.linking.repeats or size < LONG or len(turns) < 3:
+            return False
+        if is_computed_with(loop.body, loop.index):
+            return False
+        known = self.body, self.locations, self.count
+        self.depth += 1
+        try:
+            first, second = (self._turn(loop, k, own, *known) for k in turns[:2])
+            last = self._turn(loop, turns[-1], own, *known)
+            moving = [x for x, is_moved in self.moves.items() if is_moved]
+            if not all(is_linear(x, loop.index) for x in moving):
+                return False
+            made = repeated((first, second, last), len(turns), self.depth - 1)
+        except (HostError, TooLongError, NotRepeatedError):
+            return False  # turn by turn, what fails does where it belongs
+        finally:
+            self.depth -= 1
+            self.body, self.locations, self.count = known
+        self.body += made
+        self.count += len(first.body)
+        return True
+
+    def _turn(
+        self,
+        loop: st.ForLoop,
+        index: int,
+        own: Sequence[TensorView],
+        body: Sequence[flat.HostStmt],
+        locations: Mapping[TensorView, Location],
+        count: int,
+    ) -> Turn:
+        """Return one turn behind ``body``, of which nothing stays but what it moved."""
+        self.body, self.locations, self.count = [], dict(locations), count
+        self.turn(loop.index, index)
+        self._block(loop.body)
+        self.forget(own)
+        if self.locations.keys() != locations.keys():
+            raise NotRepeatedError
+        ways = ((x, self.locations[t]) for t, x in locations.items())
+        moved = [(before, behind) for before, behind in ways if before is not behind]
+        if any(before.slot in self.skew for before, _ in moved):
+            raise NotRepeatedError
+        return Turn(self.body, moved)
 
     # -- what computes -------------------------------------------------------
 
@@ -313,7 +374,7 @@ class _Linker(Places):
     def _operate(self, stmt: st.Set | st.UnaryOp | st.BinaryOp) -> None:
         """Let a kernel do what the library does with the same bits."""
         launch = as_launch(stmt) if self.linking.compiles else None
-        if launch is None or self._is_long(launch) or self._is_in_place(stmt):
+        if launch is None or self._is_long(launch) or self.is_in_place(stmt):
             self._call(stmt)
         else:
             self._launch(launch)
@@ -322,16 +383,6 @@ class _Linker(Places):
         """Tell whether an integer is rounded twice by libraries: to 64 bits first."""
         numbers = [x for x in launch.operands if not isinstance(x, TensorView)]
         return any(abs(self.operand(x)) > 1 << 53 for x in numbers)
-
-    def _is_in_place(self, stmt: st.Compute) -> bool:
-        """Tell whether the caller's memory is written that is read in the same places.
-
-        A kernel would have to write beside it.
-        """
-        target = self.locations.get(self.key(stmt.result))
-        if target is None or target.slot not in self.skew:
-            return False
-        return any(self.found(t).slot is target.slot for t in st.reads(stmt))
 
     def _plan(
         self, function: Fusion, given: Sequence[Any], outs: Mapping[int, Descriptor]

@@ -221,11 +221,14 @@ class LinkedCalls:
             return None
 
         def make() -> _Linked | None:
-            try:
-                made = link_all(linking, None)
-            except TooLongError:
-                return None
-            return _Linked(made, linking, self._program)
+            may_repeat = not (linking.ordered or linking.timed)
+            for repeats in (False, True)[: 1 + may_repeat]:
+                try:
+                    made = link_all(replace(linking, repeats=repeats), None)
+                except TooLongError:
+                    continue
+                return _Linked(made, linking, self._program)
+            return None
 
         return self._linked.get(key, make)[0]
 

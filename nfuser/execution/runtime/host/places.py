@@ -43,6 +43,7 @@ class Linking:
     On a device with streams of the program's it is ``ordered``: each has memory of its
     own. One that is ``timed`` says where each statement ends. Where torch
     ``records`` what functions of the user's do, launches are calls, which look for it.
+    Where a line would be too long, it ``repeats`` loops.
     """
 
     library: Library
@@ -56,6 +57,7 @@ class Linking:
     ordered: bool = False
     timed: bool = False
     records: bool = False
+    repeats: bool = False
 
 
 class Places:
@@ -70,7 +72,7 @@ class Places:
     ) -> None:
         self.linking = linking
         self.values = dict(values)  # of scalars that are known
-        self._moves: dict[Scalar, bool] = {}  # whether one depends on a loop
+        self.moves: dict[Scalar, bool] = {}  # whether one depends on a loop
         self._moved: list[Scalar] = []  # those known that do
         self.count: int = 0  # of statements met
         self.owner = owners(program.aliases)
@@ -136,9 +138,9 @@ class Places:
             return x.value
         if (known := self.values.get(x)) is None:
             known = self.values[x] = scalar_walk.evaluate(x, self.values)
-            if x not in self._moves:
-                self._moves[x] = bool(scalar_walk.loops_in(x))
-            if self._moves[x]:
+            if x not in self.moves:
+                self.moves[x] = bool(scalar_walk.loops_in(x))
+            if self.moves[x]:
                 self._moved.append(x)
         return known
 
@@ -208,6 +210,16 @@ class Places:
         if isinstance(x, bool | int | float | complex):
             return x
         return self.numbers([x])[0]
+
+    def is_in_place(self, stmt: st.Compute) -> bool:
+        """Tell whether the caller's memory is written that is read in the same places.
+
+        A kernel would have to write beside it.
+        """
+        target = self.locations.get(self.key(stmt.result))
+        if target is None or target.slot not in self.skew:
+            return False
+        return any(self.found(t).slot is target.slot for t in st.reads(stmt))
 
     def meets(self, target: Location, used: AbstractSet[flat.Slot]) -> bool:
         """Tell whether what is written may lie in memory that is ``used``."""
