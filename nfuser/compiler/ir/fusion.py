@@ -17,7 +17,6 @@ from nfuser.compiler.ir.expr import (
     Called,
     Concatenate,
     Expr,
-    LibraryCall,
     Loop,
     Matmul,
     Pad,
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
 
 
 R = TypeVar("R")
+E = TypeVar("E")
 
 
 class Tensors(tuple["TensorView", ...]):
@@ -51,6 +51,14 @@ class Tensors(tuple["TensorView", ...]):
     def __call__(self) -> list[TensorView]:
         """Return the tensors."""
         return list(self)
+
+
+def _only(says: str, *kinds: type[E]) -> cached_property[tuple[E, ...]]:
+    def found(fusion: Fusion) -> tuple[E, ...]:
+        return tuple(e for e in fusion.exprs if isinstance(e, kinds))
+
+    found.__doc__ = says
+    return cached_property(found)
 
 
 class Fusion:
@@ -152,35 +160,12 @@ class Fusion:
         failing = (results(e)[0] for e in self.failing)
         return tuple(dict.fromkeys((*self.outputs, *failing)))
 
-    @cached_property
-    def reductions(self) -> tuple[Reduce, ...]:
-        """The reductions, in program order."""
-        return tuple(e for e in self.exprs if isinstance(e, Reduce))
-
-    @cached_property
-    def partial_sums(self) -> tuple[PartialSum, ...]:
-        """The sums in parts, in program order."""
-        return tuple(e for e in self.exprs if isinstance(e, PartialSum))
-
-    @cached_property
-    def scans(self) -> tuple[Scan, ...]:
-        """The scans, in program order."""
-        return tuple(e for e in self.exprs if isinstance(e, Scan))
-
-    @cached_property
-    def assignments(self) -> tuple[Assign, ...]:
-        """The assignments, in program order."""
-        return tuple(e for e in self.exprs if isinstance(e, Assign))
-
-    @cached_property
-    def library_calls(self) -> tuple[LibraryCall, ...]:
-        """What the array library computes, in program order."""
-        return tuple(e for e in self.exprs if isinstance(e, LIBRARY_CALLS))
-
-    @cached_property
-    def loops(self) -> tuple[Loop, ...]:
-        """The loops, in program order; those in their bodies are the bodies' own."""
-        return tuple(e for e in self.exprs if isinstance(e, Loop))
+    reductions = _only("The reductions, in program order.", Reduce)
+    partial_sums = _only("The sums in parts, in program order.", PartialSum)
+    scans = _only("The scans, in program order.", Scan)
+    assignments = _only("The assignments, in program order.", Assign)
+    loops = _only("The loops; those in their bodies are the bodies' own.", Loop)
+    library_calls = _only("What the array library computes.", *LIBRARY_CALLS)
 
     @cached_property
     def every(self) -> tuple[Expr, ...]:

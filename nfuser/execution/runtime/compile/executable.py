@@ -80,17 +80,17 @@ class KernelCache:
         begun, is_new = self._found.get(key, make)
 
         def wait() -> tuple[Any, Origin]:
+            later = begun
             if holds_compiler() and not begun.is_done:  # nor is it while this waits
-                made = _begun(source, backend, device, _done).wait()
-                _keep(made, source, backend)
-                return made.executable, made.origin
+                later = _begun(source, backend, device, _done)
             try:
-                made = begun.wait()
+                made = later.wait()
             finally:
                 if begun.has_failed:
                     self._found.forget(key, begun)
             _keep(made, source, backend)
-            return made.executable, made.origin if is_new else "reused"
+            is_own = is_new or later is not begun
+            return made.executable, made.origin if is_own else "reused"
 
         return wait
 
