@@ -15,6 +15,7 @@ import pytest
 import nfuser
 import nfuser.execution.runtime.host.link as link_module
 import nfuser.execution.runtime.host.linked_calls as linked_calls
+from nfuser.base.debug.timeline import Timeline
 from nfuser.compiler.ir.scalars.scalar import const
 from nfuser.compiler.ir.scalars.symbols import loop_index
 from nfuser.errors import NfuserError
@@ -290,3 +291,23 @@ def test_random_loops_that_are_short(
     monkeypatch.setattr(link_module, "LONG", 1)
     monkeypatch.setattr(linked_calls, "link", repeating)
     check_loops(seed, "cpu")
+
+
+def test_what_a_timeline_follows_is_kept_beside_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def chain(hc: HostIrContainer, x: Any) -> None:
+        row = hc.launch(SCALED, hc.select(x, 0, 1))
+        hc.add_output(hc.launch(SCALED, row))
+
+    evaluator, _ = _evaluator(chain)
+    followed = [Timeline() for _ in range(3)]
+    for timeline in followed[:2]:
+        evaluator.run([X], timeline=timeline)
+    monkeypatch.setattr(linked_calls, "link", None)
+    (found,) = evaluator.run([X], timeline=followed[2])
+    np.testing.assert_array_equal(found, X[1] * 1.5 * 1.5)
+    names = [[event["name"] for event in t.events] for t in followed]
+    assert len(names[0]) == 3
+    assert names[0] == names[1] == names[2]
+    assert len({t.peak_bytes for t in followed}) == 1

@@ -17,6 +17,7 @@ import numpy as np
 import nfuser.config as config
 import nfuser.execution.host.ir.statements as st
 from nfuser.base.debug import events
+from nfuser.base.locks import cached_property
 from nfuser.compiler.ir.fusion import Fusion
 from nfuser.compiler.ir.tensor import TensorView
 from nfuser.errors import ArgumentError, HostError, NfuserError, host_error
@@ -102,6 +103,10 @@ class LinkedCalls:
         self._plans: Memo[Hashable, tuple[Plan, dict[int, Any]]] = Memo()
         self._native: tuple[NativeForm, ...] = ()
 
+    @cached_property
+    def _lines(self) -> Mapping[st.Statement, str]:
+        return self._program.lines()
+
     def natively(self, inputs: Sequence[Any]) -> list[Any] | None:
         """Return the outputs, if native code has the form of the inputs.
 
@@ -131,9 +136,10 @@ class LinkedCalls:
         """Return the outputs, which are those given where some are."""
         listed = self._listed(inputs)
         is_timed = timeline is not None or events.watched()
-        form = form_of(listed) if self._keeps and not is_timed else None
-        if form and not outputs and communicator is None and not self._updated:
-            linked = self._linked.peek((form, False, None, ()))
+        form = form_of(listed) if self._keeps else None
+        is_plain = not (outputs or is_timed or self._updated) and communicator is None
+        if form and is_plain:
+            linked = self._linked.peek((form, False, False, None, ()))
             if linked is not None and not linked.ordered:
                 return self._again(linked, listed)
         bound = BoundInputs(self._program, listed, self._streams, communicator)
@@ -145,7 +151,7 @@ class LinkedCalls:
         if arrays.device.is_cuda and self._has_streams:
             frame.order = StreamWaits(cast("TorchArrays", arrays))
         if is_timed:
-            frame.notes = StatementNotes(timeline, self._program.lines(), arrays)
+            frame.notes = StatementNotes(timeline, self._lines, arrays)
         try:
             linking = self._linking(bound, frame, meet)
             slots = self._run_bound(bound, frame, linking, form)
@@ -181,6 +187,7 @@ class LinkedCalls:
 
         key = form and (
             form,
+            linking.timed,
             linking.meet,
             frame.communicator and bound.values[RANK],
             (*((t, form_of([bound.arrays[t]])) for t in bound.outputs),),
@@ -262,7 +269,7 @@ class LinkedCalls:
         )
 
     def _fault(self, stmt: st.Statement, error: Exception) -> HostError:
-        text = self._program.lines()[stmt]
+        text = self._lines[stmt]
         kind = "" if isinstance(error, NfuserError) else f"{type(error).__name__}: "
         name, line = self._program.name, st.line_of(stmt)
         return host_error(f"{name}: `{text}` failed: {kind}{error}{line}", error)
