@@ -3,19 +3,36 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from nfuser.compiler.ops.elementwise.random_words import Bits, philox
 from nfuser.execution.interpret.formats import widen
 from nfuser.execution.interpret.races import Race, Tracker
-from nfuser.execution.interpret.wave import Mask, Wave, is_uniform
+from nfuser.execution.interpret.wave import is_uniform
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nfuser.execution.interpret.wave import Here, Wave
 
 Vector: TypeAlias = np.ndarray[Any, Any]
 
 
-class LocalArray:
+class _Array:
+    """What is written element by element."""
+
+    def write(self, here: Here, k: Any, value: Any) -> None:
+        raise NotImplementedError
+
+    def land(self, here: Here, k: Any, rows: Vector) -> None:
+        """Assign what threads copied to ``k`` and the elements after it."""
+        for n, row in enumerate(rows):
+            self.write(here, k + n, row)
+
+
+class LocalArray(_Array):
     """``cuda.local.array``: rows of vectors, each replaced whole, never changed.
 
     A value that was read from a row stays what it was when the row is assigned.
@@ -28,33 +45,28 @@ class LocalArray:
         self.valid: list[Any] = [False] * length  # True, False, or by thread
         self.size = wave.size
 
-    def read(self, wave: Wave, k: Any, mask: Mask, line: int) -> Any:
+    def read(self, here: Here, k: Any) -> Any:
         """Return element ``k`` in every thread."""
         if not is_uniform(k):
-            return self._gather(wave, k, mask, line)
-        k = self._checked(wave, int(k), line)
-        wave.defined(None, self.valid[k], mask, line, f"{self.name}[{k}]")
+            return self._gather(here, k)
+        k = self._checked(here, int(k))
+        where = here.mask, here.line, f"{self.name}[{k}]"
+        here.wave.defined(None, self.valid[k], *where)
         return self.rows[k]
 
-    def write(self, wave: Wave, k: Any, value: Any, mask: Mask, line: int) -> None:
+    def write(self, here: Here, k: Any, value: Any) -> None:
         """Assign ``value`` to element ``k`` in the active threads."""
         if not is_uniform(k):
-            self._scatter(wave, k, value, mask, line)
+            self._scatter(here, k, value)
             return
-        k = self._checked(wave, int(k), line)
+        k = self._checked(here, int(k))
         if is_uniform(value):
             value = self.dtype.type(value)
-        self.rows[k] = wave.merge(mask, value, self.rows[k])
-        self.valid[k] = wave.both(self.valid[k], mask)
+        self.rows[k] = here.wave.merge(here.mask, value, self.rows[k])
+        self.valid[k] = here.wave.both(self.valid[k], here.mask)
 
     def draw_packet(
-        self,
-        wave: Wave,
-        k: Any,
-        drawn: tuple[Any, Any, Any],
-        mask: Mask,
-        line: int,
-        length: int,
+        self, here: Here, k: Any, drawn: tuple[Any, Any, Any], length: int
     ) -> None:
         """Assign the random words of ``length`` places, from the first of ``drawn``."""
         place, key, call = drawn
@@ -62,38 +74,38 @@ class LocalArray:
         word = philox(bits[self.dtype.itemsize])
         for n in range(length):
             found = word(place + np.uint64(n), key, call).astype(self.dtype)
-            self.write(wave, k + n, found[()], mask, line)
+            self.write(here, k + n, found[()])
 
-    def _checked(self, wave: Wave, k: int, line: int) -> int:
+    def _checked(self, here: Here, k: int) -> int:
         if k < 0:
-            wave.fail(line, f"negative array index {self.name}[{k}]")
+            here.fail(f"negative array index {self.name}[{k}]")
         if k >= self.length:
-            wave.fail(line, f"out-of-bounds {self.name}[{k}] of {self.length} elements")
+            here.fail(f"out-of-bounds {self.name}[{k}] of {self.length} elements")
         return k
 
-    def _gather(self, wave: Wave, k: Vector, mask: Mask, line: int) -> Vector:
-        result = np.zeros(wave.size, self.dtype)
-        for element in self._elements(wave, k, mask, line):
-            here = (k == element) if mask is None else (k == element) & mask
-            value = self.read(wave, int(element), here, line)
-            result = np.where(here, value, result)
+    def _gather(self, here: Here, k: Vector) -> Vector:
+        result = np.zeros(here.wave.size, self.dtype)
+        for element, there in self._elements(here, k):
+            value = self.read(there, element)
+            result = np.where(there.mask, value, result)
         return result
 
-    def _scatter(
-        self, wave: Wave, k: Vector, value: Any, mask: Mask, line: int
-    ) -> None:
-        for element in self._elements(wave, k, mask, line):
-            here = (k == element) if mask is None else (k == element) & mask
-            self.write(wave, int(element), value, here, line)
+    def _scatter(self, here: Here, k: Vector, value: Any) -> None:
+        for element, there in self._elements(here, k):
+            self.write(there, element, value)
 
-    def _elements(self, wave: Wave, k: Vector, mask: Mask, line: int) -> Vector:
-        elements = np.unique(k if mask is None else k[mask])
-        self._checked(wave, int(elements[0]), line)
-        self._checked(wave, int(elements[-1]), line)
-        return elements
+    def _elements(self, here: Here, k: Vector) -> Iterator[tuple[int, Here]]:
+        """Yield the elements that are meant, each with the threads that mean it."""
+        elements = [int(element) for element in np.unique(here.chosen(k))]
+        self._checked(here, elements[0])
+        self._checked(here, elements[-1])
+        for element in elements:
+            meant = k == element
+            mask = meant if here.mask is None else meant & here.mask
+            yield element, here._replace(mask=mask)
 
 
-class SharedArray:
+class SharedArray(_Array):
     """``cuda.shared.array``: one row of ``length`` elements for each block."""
 
     def __init__(self, name: str, length: int, dtype: str, wave: Wave) -> None:
@@ -102,88 +114,60 @@ class SharedArray:
         self.valid = np.zeros(self.storage.size, bool)
         self.tracker = Tracker(self.storage.size, reads=True)
 
-    def read(self, wave: Wave, k: Any, mask: Mask, line: int) -> Vector:
+    def read(self, here: Here, k: Any) -> Vector:
         """Return element ``k`` of the block's array in every active thread."""
-        positions, at = self._located(wave, k, mask, line)
+        positions, at = self._located(here, k)
         if not self.valid[at].all():
             wrong = int(np.flatnonzero(~self.valid[at])[0])
             name = f"{self.name}[{at[wrong] % self.length}]"
-            who = wave.where(wave.lanes[positions[wrong]])
-            wave.fail(line, f"read of shared {name}, which nothing wrote, in {who}")
-        raced = self.tracker.read(wave, at, positions)
+            here.fail(f"read of shared {name}, which nothing wrote", positions[wrong])
+        raced = self.tracker.read(here.wave, at, positions)
         if raced is not None:
-            self._race(wave, at, positions, raced, line, "read")
-        if mask is None:
-            return self.storage[at]
-        result = np.zeros(wave.size, self.storage.dtype)
-        result[positions] = self.storage[at]
-        return result
+            self._race(here, at, positions, raced, "read")
+        return here.spread(self.storage[at])
 
-    def write(self, wave: Wave, k: Any, value: Any, mask: Mask, line: int) -> None:
+    def write(self, here: Here, k: Any, value: Any) -> None:
         """Assign ``value`` to element ``k`` of the block's array."""
-        positions, at = self._located(wave, k, mask, line)
-        raced = self.tracker.write(wave, at, positions)
+        positions, at = self._located(here, k)
+        raced = self.tracker.write(here.wave, at, positions)
         if raced is not None:
-            self._race(wave, at, positions, raced, line, "write")
-        if mask is not None and not is_uniform(value):
-            value = value[mask]
-        self.storage[at] = value
+            self._race(here, at, positions, raced, "write")
+        self.storage[at] = here.chosen(value)
         self.valid[at] = True
-
-    def land(self, wave: Wave, k: Any, rows: Vector, mask: Mask, line: int) -> None:
-        """Assign what threads copied to ``k`` and the elements after it."""
-        for n, row in enumerate(rows):
-            self.write(wave, k + n, row, mask, line)
 
     def take_packet(
         self,
-        wave: Wave,
+        here: Here,
         array: LocalArray,
         k: Any,
         index: Any,
-        mask: Mask,
-        line: int,
         length: int,
         suffix: str,
     ) -> None:
         """Read ``length`` stored elements into ``array[k:]`` as one aligned access."""
-        positions, at = self._located(wave, index, mask, line)
-        wrong = np.flatnonzero((at - wave.slots[positions] * self.length) % length)
+        positions, at = self._located(here, index)
+        wrong = np.flatnonzero((at - here.wave.slots[positions] * self.length) % length)
         if wrong.size:
-            who = wave.where(wave.lanes[positions[wrong[0]]])
-            wave.fail(line, f"misaligned packet of shared {self.name}, in {who}")
+            where = positions[wrong[0]]
+            here.fail(f"misaligned packet of shared {self.name}", where)
         for n in range(length):
-            stored = self.read(wave, index + n, mask, line)
-            array.write(wave, k + n, widen(suffix, stored), mask, line)
+            stored = self.read(here, index + n)
+            array.write(here, k + n, widen(suffix, stored))
 
-    def _located(
-        self, wave: Wave, k: Any, mask: Mask, line: int
-    ) -> tuple[Vector, Vector]:
-        positions = wave.active(mask)
-        if is_uniform(k):
-            index = np.full(positions.size, int(k), np.int64)
-        else:
-            index = (k if mask is None else k[mask]).astype(np.int64)
+    def _located(self, here: Here, k: Any) -> tuple[Vector, Vector]:
+        positions, index = here.numbers(k)
         if index.min() < 0 or index.max() >= self.length:
             wrong = int(np.flatnonzero((index < 0) | (index >= self.length))[0])
             kind = "negative array index" if index[wrong] < 0 else "out-of-bounds"
-            who = wave.where(wave.lanes[positions[wrong]])
             name = f"{self.name}[{index[wrong]}] of {self.length} elements"
-            wave.fail(line, f"{kind}: shared {name}, in {who}")
-        return positions, index + wave.slots[positions] * self.length
+            here.fail(f"{kind}: shared {name}", positions[wrong])
+        return positions, index + here.wave.slots[positions] * self.length
 
     def _race(
-        self,
-        wave: Wave,
-        at: Vector,
-        positions: Vector,
-        race: Race,
-        line: int,
-        verb: str,
+        self, here: Here, at: Vector, positions: Vector, race: Race, verb: str
     ) -> None:
-        wave.fail(
-            line,
+        here.fail(
             f"race: {verb} of shared {self.name}[{at[race.number] % self.length}], "
-            f"{race.text(wave)} with no barrier between, "
-            f"in {wave.where(wave.lanes[positions[race.number]])}",
+            f"{race.text(here.wave)} with no barrier between",
+            positions[race.number],
         )

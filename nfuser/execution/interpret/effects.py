@@ -57,8 +57,8 @@ def write_element(
     term = expression(value, names)
     if term.kind != kind.element and not term.static:
         raise names.refusal(node, f"{array} holds {kind.element}, not {term.kind}")
-    where = f"{integer(index, names)}, {term.code}, {names.place(node)}"
-    return f"v_{array}.write(w, {where})"
+    where = f"{names.here(node)}, {integer(index, names)}"
+    return f"v_{array}.write({where}, {term.code})"
 
 
 def effect(call: ast.Call, names: KnownNames) -> str:
@@ -101,7 +101,7 @@ def _store(call: ast.Call, name: str, names: KnownNames) -> str:
     rounded = suffix in ("_f16", "_bf16") and value.kind == "float64"
     if value.kind != kind and not rounded:
         raise names.refusal(call, f"{name} does not take {value.kind} for {kind}")
-    return f"{source}.store(w, {index}, {value.code}, {names.place(call)}, {suffix!r})"
+    return f"{source}.store({names.here(call)}, {index}, {value.code}, {suffix!r})"
 
 
 def _element(node: ast.expr, names: KnownNames) -> str:
@@ -124,8 +124,8 @@ def _copy(call: ast.Call, length: int, names: KnownNames) -> str:
     if length * np.dtype(element).itemsize not in (4, 8, 16):
         raise names.refusal(call, f"{length} elements of {element} are not copied")
     where = f"{_array(array, element, names)}, {integer(k, names)}"
-    order = f"{where}, {integer(i, names)}, {names.place(call)}, {length}"
-    return f"{source}.copy_packet(w, {order})"
+    order = f"{where}, {integer(i, names)}, {length}"
+    return f"{source}.copy_packet({names.here(call)}, {order})"
 
 
 def _take(call: ast.Call, take: re.Match[str], names: KnownNames) -> str:
@@ -134,8 +134,8 @@ def _take(call: ast.Call, take: re.Match[str], names: KnownNames) -> str:
     element = _element(source, names)
     stored = _array(source, element, names)
     target = _array(array, stored_kind(suffix, element, call, names), names)
-    order = f"{target}, {integer(k, names)}, {integer(i, names)}, {names.place(call)}"
-    return f"{stored}.take_packet(w, {order}, {length}, {suffix!r})"
+    order = f"{target}, {integer(k, names)}, {integer(i, names)}"
+    return f"{stored}.take_packet({names.here(call)}, {order}, {length}, {suffix!r})"
 
 
 def _draw(call: ast.Call, length: int, names: KnownNames) -> str:
@@ -147,8 +147,9 @@ def _draw(call: ast.Call, length: int, names: KnownNames) -> str:
     if [x.kind for x in terms] != ["uint64"] * 3:
         raise names.refusal(call, "a place, a key and a draw call are words")
     given = ", ".join(x.code for x in terms)
-    where = f"{_array(array, element, names)}.draw_packet(w, {integer(k, names)}"
-    return f"{where}, ({given}), {names.place(call)}, {length})"
+    where = f"{names.here(call)}, {integer(k, names)}"
+    held = _array(array, element, names)
+    return f"{held}.draw_packet({where}, ({given}), {length})"
 
 
 def _post(call: ast.Call, names: KnownNames) -> str:
@@ -156,7 +157,7 @@ def _post(call: ast.Call, names: KnownNames) -> str:
     stored_box(element, call, names)
     index, value = integer(call.args[1], names), expression(call.args[2], names)
     held = f"{value.code}, {value.kind!r}"
-    return f"{source}.post(w, {index}, {held}, {names.place(call)})"
+    return f"{source}.post({names.here(call)}, {index}, {held})"
 
 
 def waiting(call: ast.expr, names: KnownNames) -> str | None:
@@ -165,8 +166,8 @@ def waiting(call: ast.expr, names: KnownNames) -> str | None:
         case ast.Call(func=ast.Name(id="receive"), args=[boxes, index, like]):
             source, _ = pointer(boxes, names)
             kind = expression(like, names).kind
-            where = f"{integer(index, names)}, {kind!r}, {names.place(call)}"
-            full = f"{source}.full(w, {where})"
+            where = f"{integer(index, names)}, {kind!r}"
+            full = f"{source}.full({names.here(call)}, {where})"
             return f"while not {full}: yield {call.lineno}"
         case _:
             return None
@@ -179,8 +180,8 @@ def _counter(call: ast.Call, name: str, names: KnownNames) -> str:
     stored_counter(element, call, names)
     index, *least = (integer(argument, names) for argument in call.args[1:])
     if name == "reset":
-        return f"{source}.reset(w, {index}, {names.place(call)})"
-    test = f"{source}.ready(w, {index}, {least[0]}, {names.place(call)})"
+        return f"{source}.reset({names.here(call)}, {index})"
+    test = f"{source}.ready({names.here(call)}, {index}, {least[0]})"
     return f"while not {test}: yield {call.lineno}"
 
 
@@ -200,4 +201,4 @@ def _packet(call: ast.Call, packet: re.Match[str], names: KnownNames) -> str:
     index = integer(i, names)
     order = f"{held}, {index}" if verb == "load" else f"{index}, {held}"
     method = f"{verb}_packet{across or ''}"
-    return f"{source}.{method}(w, {order}, {names.place(call)}, {length}, {suffix!r})"
+    return f"{source}.{method}({names.here(call)}, {order}, {length}, {suffix!r})"

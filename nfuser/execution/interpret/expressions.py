@@ -95,6 +95,10 @@ class KnownNames:
         """Return which threads are active at ``node``, and its line."""
         return f"{self.mask}, {node.lineno}"
 
+    def here(self, node: ast.expr | ast.stmt) -> str:
+        """Return what accesses of memory are told of ``node``."""
+        return f"w.at({self.place(node)})"
+
     def refusal(self, node: ast.AST, reason: str) -> InterpreterError:
         """Return an error that shows the line of ``node``."""
         line = getattr(node, "lineno", 0)
@@ -263,8 +267,8 @@ def _element(node: ast.expr, array: str, index: ast.expr, names: KnownNames) -> 
     kind = names.kinds.get(array)
     if not isinstance(kind, ArrayKind):
         raise names.refusal(node, f"{array} is not an array")
-    place = f"{integer(index, names)}, {names.place(node)}"
-    return Term(f"v_{array}.read(w, {place})", kind.element)
+    where = f"{names.here(node)}, {integer(index, names)}"
+    return Term(f"v_{array}.read({where})", kind.element)
 
 
 def _call(
@@ -274,42 +278,41 @@ def _call(
         return _constructor(node, DTYPES[function], arguments, names)
     if function in ELEMENTWISE:
         return _elementwise(node, function, arguments, names)
-    place = names.place(node)
+    here = names.here(node)
     if function == "select" and len(arguments) == 3:
         return _select(node, [expression(a, names) for a in arguments], names)
     if function in SHUFFLES and len(arguments) == 2:
         value = expression(arguments[0], names)
         lane = integer(arguments[1], names)
-        return Term(f"w.{function}({value.code}, {lane}, {place})", value.kind)
+        return Term(
+            f"w.{function}({value.code}, {lane}, {names.place(node)})", value.kind
+        )
     if function == "ticket" and len(arguments) == 2:
         source, element = pointer(arguments[0], names)
         stored_counter(element, node, names)
-        return Term(
-            f"{source}.ticket(w, {integer(arguments[1], names)}, {place})", "int32"
-        )
+        index = integer(arguments[1], names)
+        return Term(f"{source}.ticket({here}, {index})", "int32")
     if function == "receive" and len(arguments) == 3:
-        return _receive(node, arguments, place, names)
+        return _receive(node, arguments, names)
     suffix = access_suffix(function, "load")
     volatile = function == "load_volatile"
     if (suffix is not None or volatile) and len(arguments) == 2:
         source, element = pointer(arguments[0], names)
         kind = stored_kind(suffix or "", element, node, names)
         index = integer(arguments[1], names)
-        call = f"{source}.load(w, {index}, {place}, {suffix or ''!r}, {volatile})"
+        call = f"{source}.load({here}, {index}, {suffix or ''!r}, {volatile})"
         return Term(call, kind)
     raise names.refusal(
         node, f"{function} is not a primitive of {len(arguments)} arguments"
     )
 
 
-def _receive(
-    node: ast.Call, arguments: list[ast.expr], place: str, names: KnownNames
-) -> Term:
+def _receive(node: ast.Call, arguments: list[ast.expr], names: KnownNames) -> Term:
     source, element = pointer(arguments[0], names)
     stored_box(element, node, names)
     kind = expression(arguments[2], names).kind
     index = integer(arguments[1], names)
-    return Term(f"{source}.receive(w, {index}, {kind!r}, {place})", kind)
+    return Term(f"{source}.receive({names.here(node)}, {index}, {kind!r})", kind)
 
 
 def stored_box(element: str, node: ast.AST, names: KnownNames) -> None:

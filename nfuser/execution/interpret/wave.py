@@ -7,7 +7,7 @@ element a thread. A mask is None (all threads), False (none), or a vector of boo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -55,6 +55,10 @@ class Wave:
         self.order: Any = None  # set where blocks wait for each other
         # Begun, and not awaited: who copies, and what lands.
         self.copies: list[tuple[Vector, Callable[[], None]]] = []
+
+    def at(self, mask: Mask, line: int) -> Here:
+        """Return where the kernel is."""
+        return Here(self, mask, line)
 
     def coordinate(self, name: str, axis: int) -> Any:
         """Return ``threadIdx`` and the like along ``axis``, as int32."""
@@ -210,6 +214,40 @@ class Wave:
         if is_uniform(value):
             return value
         return value[self.everyone - self._lane_numbers() + source % WARP]
+
+
+class Here(NamedTuple):
+    """Where a kernel is: its threads, which of them are active, and the line."""
+
+    wave: Wave
+    mask: Mask
+    line: int
+
+    def chosen(self, value: Any) -> Any:
+        """Return ``value`` in the active threads; a number is one for all."""
+        whole = self.mask is None or is_uniform(value)
+        return value if whole else value[..., self.mask]
+
+    def numbers(self, index: Any) -> tuple[Vector, Vector]:
+        """Return the positions of the active threads, and the index in each."""
+        positions = self.wave.active(self.mask)
+        wide = np.broadcast_to(self.chosen(index), positions.shape)
+        return positions, wide.astype(np.int64)
+
+    def spread(self, values: Vector) -> Vector:
+        """Return ``values`` of the active threads, and 0 in the others."""
+        if self.mask is None:
+            return values
+        result = np.zeros((*values.shape[:-1], self.wave.size), values.dtype)
+        result[..., self.mask] = values
+        return result
+
+    def fail(self, message: str, position: Any = None) -> NoReturn:
+        """Raise an error that shows the line, and the thread at ``position``."""
+        if position is not None:
+            who = self.wave.where(self.wave.lanes[position])
+            message = f"{message}, in {who}"
+        self.wave.fail(self.line, message)
 
 
 def _split(number: int, extents: tuple[int, int, int]) -> tuple[int, int, int]:
