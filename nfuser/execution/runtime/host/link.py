@@ -8,6 +8,7 @@ conditions become a straight line. One that is too long is linked, and run, in p
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from nfuser.compiler.ir.fusion import Fusion
 from nfuser.compiler.ir.tensor import TensorView
 from nfuser.compiler.ir.tensor import tensor as new_tensor
 from nfuser.errors import HostError
+from nfuser.execution.device.allocate import ALIGNMENT
 from nfuser.execution.device.describe.libraries import Descriptor, Library
 from nfuser.execution.host.call.reuse_slots import reuse_slots
 from nfuser.execution.host.mesh.communicator import exchange
@@ -37,6 +39,7 @@ from nfuser.execution.runtime.host.turns import (
     is_computed_with,
     is_linear,
     repeated,
+    turn_of,
 )
 from nfuser.execution.runtime.planning.build_program import with_frees
 
@@ -215,45 +218,41 @@ class _Linker(Places):
             return False
         if is_computed_with(loop.body, loop.index):
             return False
-        known = self.body, self.locations, self.count
+        before, state = self.body, (self.locations, self.count, self.is_loose)
+        made: list[flat.HostStmt] = []
         self.depth += 1
-        try:
-            first, second = (self._turn(loop, k, own, *known) for k in turns[:2])
-            last = self._turn(loop, turns[-1], own, *known)
-            moving = [x for x, is_moved in self.moves.items() if is_moved]
-            if not all(is_linear(x, loop.index) for x in moving):
-                return False
-            made = repeated((first, second, last), len(turns), self.depth - 1)
-        except (HostError, TooLongError, NotRepeatedError):
-            return False  # turn by turn, what fails does where it belongs
-        finally:
-            self.depth -= 1
-            self.body, self.locations, self.count = known
-        self.body += made
-        self.count += len(first.body)
-        return True
+        for is_loose in (False, True):
+            self.is_loose |= is_loose
+            # What fails in a turn fails where it belongs, turn by turn.
+            with suppress(HostError, TooLongError, NotRepeatedError):
+                made = self._repeated(loop, turns, own, *state[:2])
+                break
+        self.depth -= 1
+        self.locations, count, self.is_loose = state
+        self.count = self.count if made else count
+        self.body = before + made
+        return bool(made)
 
-    def _turn(
+    def _repeated(
         self,
         loop: st.ForLoop,
-        index: int,
+        turns: range,
         own: Sequence[TensorView],
-        body: Sequence[flat.HostStmt],
         locations: Mapping[TensorView, Location],
         count: int,
-    ) -> Turn:
-        """Return one turn behind ``body``, of which nothing stays but what it moved."""
-        self.body, self.locations, self.count = [], dict(locations), count
-        self.turn(loop.index, index)
-        self._block(loop.body)
-        self.forget(own)
-        if self.locations.keys() != locations.keys():
+    ) -> list[flat.HostStmt]:
+        found: list[Turn] = []
+        for index in (turns[0], turns[1], turns[-1]):
+            self.body, self.locations, self.count = [], dict(locations), count
+            self.turn(loop.index, index)
+            self._block(loop.body)
+            self.forget(own)
+            found.append(turn_of(self.body, locations, self.locations, self.skew))
+        moving = [x for x, is_moved in self.moves.items() if is_moved]
+        if not all(is_linear(x, loop.index) for x in moving):
             raise NotRepeatedError
-        ways = ((x, self.locations[t]) for t, x in locations.items())
-        moved = [(before, behind) for before, behind in ways if before is not behind]
-        if any(before.slot in self.skew for before, _ in moved):
-            raise NotRepeatedError
-        return Turn(self.body, moved)
+        alignment = 1 if self.is_loose else ALIGNMENT
+        return repeated(found, len(turns), self.depth - 1, alignment)
 
     # -- what computes -------------------------------------------------------
 

@@ -75,6 +75,7 @@ class Places:
         self.moves: dict[Scalar, bool] = {}  # whether one depends on a loop
         self._moved: list[Scalar] = []  # those known that do
         self.count: int = 0  # of statements met
+        self.is_loose = False  # kernels take arrays that begin at any element
         self.owner = owners(program.aliases)
         self.body: list[flat.HostStmt] = []
         self.locations: dict[TensorView, Location] = {}
@@ -155,6 +156,7 @@ class Places:
         """Return what a kernel needs to know of an array that lies there."""
         slot, linking = location.slot, self.linking
         pointer = (self.skew.get(slot, 0) + location.offset) & 15
+        pointer = slot.dtype.itemsize & 15 if self.is_loose else pointer
         form = slot.dtype, location.shape, location.strides, pointer
         return Descriptor(linking.library, linking.device, *form, writable=True)
 

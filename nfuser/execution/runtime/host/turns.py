@@ -16,12 +16,12 @@ import nfuser.execution.host.call.program as flat
 import nfuser.execution.host.ir.statements as st
 from nfuser.compiler.ir.scalars import scalar_walk
 from nfuser.compiler.ir.scalars.scalar import const, terms_of
-from nfuser.execution.device.allocate import ALIGNMENT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.compiler.ir.tensor import TensorView
     from nfuser.execution.runtime.host.locations import Location
 
     _Swaps: TypeAlias = tuple[tuple[flat.Slot, flat.Slot], ...]
@@ -73,16 +73,33 @@ def is_computed_with(body: Sequence[st.Statement], index: Scalar) -> bool:
     return any(index in scalar_walk.loops_in(x) for x in numbers)
 
 
+def turn_of(
+    body: list[flat.HostStmt],
+    before: Mapping[TensorView, Location],
+    behind: Mapping[TensorView, Location],
+    given: Container[flat.Slot],
+) -> Turn:
+    """Return what a turn does, if it leaves what is ``given`` where it was."""
+    if before.keys() != behind.keys():
+        raise NotRepeatedError
+    pairs = ((x, behind[t]) for t, x in before.items())
+    moved = [(x, y) for x, y in pairs if x is not y]
+    if any(x.slot in given for x, _ in moved):
+        raise NotRepeatedError
+    return Turn(body, moved)
+
+
 def repeated(
-    turns: tuple[Turn, Turn, Turn], count: int, depth: int
+    turns: Sequence[Turn], count: int, depth: int, alignment: int
 ) -> list[flat.HostStmt]:
     """Return what does ``count`` turns like these, inside ``depth`` loops.
 
-    What turns allocate has no value from one to the next: all have it in common.
+    What turns allocate has no value from one to the next: all have it in common. Rows
+    lie a multiple of the ``alignment`` apart, or other turns might run other kernels.
     """
-    paired = _Paired(count, depth)
-    body = paired.body(tuple(turn.body for turn in turns))
-    swaps = paired.swaps(tuple(tuple(map(_swapped, t.moved)) for t in turns))
+    paired = _Paired(count, depth, alignment)
+    body = paired.body([turn.body for turn in turns])
+    swaps = paired.swaps([tuple(map(_swapped, t.moved)) for t in turns])
     trips = flat.HostScalar(const(count), count, is_dynamic=False)
     return [*paired.made, flat.Repeat(body, swaps, trips, None, depth)]
 
@@ -106,21 +123,22 @@ _kernel = attrgetter(
 class _Paired:
     """Statements of the first two turns and the last, which do the same."""
 
-    def __init__(self, count: int, depth: int) -> None:
+    def __init__(self, count: int, depth: int, alignment: int) -> None:
+        self._alignment = alignment
         self._last = count - 1
         self._depth = depth
         self._own: dict[flat.Slot, flat.Slot] = {}  # of later turns: the first's
         self.made: list[flat.HostStmt] = []
 
     def body(
-        self, bodies: tuple[Sequence[flat.HostStmt], ...]
+        self, bodies: Sequence[Sequence[flat.HostStmt]]
     ) -> tuple[flat.HostStmt, ...]:
         if len({*map(len, bodies)}) > 1:
             raise NotRepeatedError
         found = (self._statement(*x) for x in zip(*bodies, strict=True))
         return tuple(x for x in found if x is not None)
 
-    def swaps(self, swaps: tuple[_Swaps, ...]) -> _Swaps:
+    def swaps(self, swaps: Sequence[_Swaps]) -> _Swaps:
         if len({*map(len, swaps)}) > 1:
             raise NotRepeatedError
         for pairs in zip(*swaps, strict=True):
@@ -171,8 +189,7 @@ class _Paired:
                 step = second.offset - first.offset
                 is_line = last.offset - first.offset == step * self._last
                 inner = {(x.step, x.depth) for x in (first, second, last)}
-                # In a line of another alignment another kernel might run.
-                if not is_line or step % ALIGNMENT or len(inner) > 1:
+                if not is_line or step % self._alignment or len(inner) > 1:
                     raise NotRepeatedError
                 if step and first.step:
                     raise NotRepeatedError
