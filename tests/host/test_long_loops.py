@@ -50,7 +50,15 @@ def _mixed() -> Fusion:
     return fd.fusion
 
 
-SCALED, MIXED = _scaled(), _mixed()
+def _handed() -> Fusion:
+    with nfuser.FusionDefinition() as fd:
+        x, y, z = (fd.define_tensor(shape=[-1]) for _ in range(3))
+        fd.add_output(y)
+        fd.add_output(fd.ops.add(fd.ops.mul(x, 0.5), z))
+    return fd.fusion
+
+
+SCALED, MIXED, HANDED = _scaled(), _mixed(), _handed()
 
 
 def _rows(hc: HostIrContainer, x: Any) -> None:
@@ -153,9 +161,18 @@ def _shrinking(hc: HostIrContainer, x: Any) -> None:
     hc.add_output(out)
 
 
+def _handed_on(hc: HostIrContainer, x: Any) -> None:
+    """Launch what gives an array that it was given."""
+    y, z = hc.set(hc.select(x, 0, 0)), hc.set(hc.select(x, 0, 1))
+    with hc.loop(x.shape[0]) as i:
+        hc.launch(HANDED, y, z, hc.select(x, 0, i), out=[y, z])
+    hc.add_output(y)
+    hc.add_output(z)
+
+
 REPEATED = [
     *(_rows, _backwards, _carried, _steps, _nested, _slices, _kept_and_moved),
-    *(_all_rows_meet, _shrinking, _columns),
+    *(_all_rows_meet, _shrinking, _columns, _handed_on),
 ]
 
 

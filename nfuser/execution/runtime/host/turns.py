@@ -100,6 +100,7 @@ def repeated(
     paired = _Paired(count, depth, alignment)
     body = paired.body([turn.body for turn in turns])
     swaps = paired.swaps([tuple(map(_swapped, t.moved)) for t in turns])
+    paired.check_apart(swaps)
     trips = flat.HostScalar(const(count), count, is_dynamic=False)
     return [*paired.made, flat.Repeat(body, swaps, trips, None, depth)]
 
@@ -114,10 +115,7 @@ def _swapped(moved: tuple[Location, Location]) -> tuple[flat.Slot, flat.Slot]:
 
 
 _form = attrgetter("shape", "strides", "dtype")
-_kernel = attrgetter(
-    *("source", "executable", "grid", "block", "cost", "shared_bytes", "phase"),
-    *("is_cooperative", "is_copy"),
-)
+_kernel = attrgetter(*{*flat.LaunchKernel.__match_args__} - {"arguments"})
 
 
 class _Paired:
@@ -145,6 +143,13 @@ class _Paired:
             for slots in zip(*pairs, strict=True):
                 self._same(*slots)
         return swaps[0]
+
+    def check_apart(self, swaps: _Swaps) -> None:
+        """Let only what a turn has made change places, and with one array each."""
+        named = {slot for pair in swaps for slot in pair}
+        own = {*self._own.values()}
+        if len(named) < 2 * len(swaps) or not own.issuperset(new for _, new in swaps):
+            raise NotRepeatedError
 
     def _same(self, first: flat.Slot, *others: flat.Slot) -> None:
         if any(self._own.get(x, x) is not first for x in others):
