@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Axes: TypeAlias = int | Sequence[int] | None
 
 
-class Fold(Protocol):
+class FoldVerb(Protocol):
     """A verb that folds axes."""
 
     def __call__(
@@ -126,7 +126,7 @@ _OF_BOOL = {
 }
 
 
-def _extremum(op: ReduceOp, says: str) -> Fold:
+def _extremum(op: ReduceOp, says: str) -> FoldVerb:
     name = op.value if op in _OF_INTEGERS else f"{op.value}imum"
 
     def verb(
@@ -151,7 +151,7 @@ nanmax = _extremum(ReduceOp.FMAX, "Return the largest of the numbers, or else Na
 nanmin = _extremum(ReduceOp.FMIN, "Return the smallest of the numbers, or else NaN.")
 
 
-def _truth(op: ReduceOp, says: str) -> Fold:
+def _truth(op: ReduceOp, says: str) -> FoldVerb:
     def verb(
         b: Builder, x: TensorView, axis: Axes = None, *, keepdims: bool = False
     ) -> TensorView:
@@ -173,7 +173,7 @@ def count_nonzero(
     return sum(b, counted, axis, keepdims=keepdims)
 
 
-def _place(op: ReduceOp, says: str) -> Fold:
+def _place(op: ReduceOp, says: str) -> FoldVerb:
     def verb(
         b: Builder, x: TensorView, axis: Axes = None, *, keepdims: bool = False
     ) -> TensorView:

@@ -35,7 +35,7 @@ from nfuser.execution.runtime.host.places import Places, check_shape
 from nfuser.execution.runtime.host.turns import (
     LONG,
     NotRepeatedError,
-    Turn,
+    TurnWritten,
     is_computed_with,
     is_linear,
     repeated,
@@ -241,7 +241,7 @@ class _Linker(Places):
         locations: Mapping[TensorView, Location],
         count: int,
     ) -> list[flat.HostStmt]:
-        found: list[Turn] = []
+        found: list[TurnWritten] = []
         for index in (turns[0], turns[1], turns[-1]):
             self.body, self.locations, self.count = [], dict(locations), count
             self.turn(loop.index, index)

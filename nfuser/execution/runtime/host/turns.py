@@ -34,7 +34,7 @@ class NotRepeatedError(Exception):
     """The turns differ in more than where rows lie."""
 
 
-class Turn(NamedTuple):
+class TurnWritten(NamedTuple):
     """What one turn does; each of ``moved`` lies elsewhere behind it than before."""
 
     body: list[flat.HostStmt]
@@ -78,7 +78,7 @@ def turn_of(
     before: Mapping[TensorView, Location],
     behind: Mapping[TensorView, Location],
     given: Container[flat.Slot],
-) -> Turn:
+) -> TurnWritten:
     """Return what a turn does, if it leaves what is ``given`` where it was."""
     if before.keys() != behind.keys():
         raise NotRepeatedError
@@ -86,11 +86,11 @@ def turn_of(
     moved = [(x, y) for x, y in pairs if x is not y]
     if any(x.slot in given for x, _ in moved):
         raise NotRepeatedError
-    return Turn(body, moved)
+    return TurnWritten(body, moved)
 
 
 def repeated(
-    turns: Sequence[Turn], count: int, depth: int, alignment: int
+    turns: Sequence[TurnWritten], count: int, depth: int, alignment: int
 ) -> list[flat.HostStmt]:
     """Return what does ``count`` turns like these, inside ``depth`` loops.
 
