@@ -58,6 +58,7 @@ SHARED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "statistics": (lambda x: (x.mean((0, 2)), x.var((0, 2)), x.max((0, 2))), (CUBE,)),
     "stretched": (lambda x, b: x[:, None] * b, (X[:, 0], X[0])),
     "turned": (lambda x: (x.T * 2, x + 1), (X,)),
+    "transposed with itself": (lambda x: (x + x.T, x + 1), (X[:, :4],)),
     "rows and all": (lambda x: (x.sum(1), x - x.sum(1, keepdims=True)), (X,)),
     "one element": (lambda x: x.sum(), (X,)),
 }
@@ -79,11 +80,6 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
         lambda x, y: (x + 1, y + 1),
         (X, X[0]),
         "it runs over other axes than the rest",
-    ),
-    "transposed with itself": (
-        lambda x: (x + x.T, x + 1),
-        (X[:, :4],),
-        "an axis meets itself transposed",
     ),
     "reduced twice": (
         lambda x: x.sum(1).sum(0),

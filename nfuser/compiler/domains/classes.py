@@ -47,14 +47,24 @@ if TYPE_CHECKING:
 
 AxisKey: TypeAlias = "tuple[TensorView, int]"
 Keys: TypeAlias = "tuple[AxisKey, ...]"
+_FOLDS = (Reduce, Scan, PartialSum)
 
 
 class Classes:
-    """Union of axes that one loop drives, or several where a reshape splits them."""
+    """Union of axes that one loop drives, or several where a reshape splits them.
 
-    def __init__(self, fusion: Fusion) -> None:
+    Where an axis may meet itself, as in ``x[:, None] - x``, views of what no kernel
+    folds join nothing: each reads its array at a place of its own.
+    """
+
+    def __init__(self, fusion: Fusion, *, meets_itself: bool = False) -> None:
         self._parent: dict[AxisKey, Keys] = {}
+        folded: set[TensorView] = set()
         for expr in fusion.exprs:
+            if meets_itself and not isinstance(expr, Pointwise):
+                if not isinstance(expr, _FOLDS) and folded.isdisjoint(sources(expr)):
+                    continue
+                folded.update(results(expr))
             for result in results(expr):
                 for source in dict.fromkeys(sources(expr)):
                     self._relate(expr, source, result)

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 POINTS = 4  # how often a kernel may evaluate its operations, on average
 SPARE = 64  # operations that a kernel may evaluate besides
 _OTHER_AXES = "it runs over other axes than the rest"
+_TRANSPOSED = "an axis meets itself transposed"
 _ALONG = (
     *(Argument, Constant, FromScalar, Iota, Pointwise, Slice, Concatenate, Pad),
     *(ExpandDims, Squeeze, Permute, Expand, Assign),
@@ -107,10 +108,13 @@ def find_space(fusion: Fusion) -> Space | Mismatch:
     """Return the space of ``fusion``, or why it has none."""
     if (other := _of_other_sizes(fusion)) is not None:
         return Mismatch(_OTHER_AXES, other)
-    classes = Classes(fusion)
     single = len({*fusion.reductions, *fusion.scans, *fusion.outputs}) == 1
     single = single and not fusion.partial_sums
+    classes = Classes(fusion)
     wanted = _wanted(fusion, classes, single)
+    if isinstance(wanted, Mismatch) and wanted.reason is _TRANSPOSED:
+        classes = Classes(fusion, meets_itself=True)
+        wanted = _wanted(fusion, classes, single)
     if isinstance(wanted, Mismatch):
         return wanted
     kept, reduced = wanted
@@ -183,7 +187,7 @@ def _wanted(
     for expr in (*fusion.reductions, *fusion.scans, *fusion.partial_sums):
         folds, rest = _sides(expr, classes.of(expr.source, single))
         if _repeats([*folds, *rest]):
-            return Mismatch("an axis meets itself transposed", expr.source)
+            return Mismatch(_TRANSPOSED, expr.source)
         if kept is None:
             kept, reduced = rest, folds
         elif not _meets(expr, folds, reduced) or set(rest) != set(kept):
@@ -193,7 +197,7 @@ def _wanted(
     for output in dict.fromkeys(t for t in fusion.outputs if t not in partial):
         own = [k for keys in classes.of(output, single) for k in keys]
         if _repeats(own):
-            return Mismatch("an axis meets itself transposed", output)
+            return Mismatch(_TRANSPOSED, output)
         if kept is None:
             kept = own
         if set(own) not in (set(kept), set(kept) | set(reduced)):
