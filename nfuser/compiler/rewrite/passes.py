@@ -28,6 +28,7 @@ from nfuser.compiler.rewrite.leaf_outputs import copy_leaf_outputs
 from nfuser.compiler.rewrite.loops.bodies import with_bodies
 from nfuser.compiler.rewrite.loops.unread_of_loops import drop_unread_of_loops
 from nfuser.compiler.rewrite.share_derived_sums import share_derived_sums
+from nfuser.compiler.rewrite.sum_products import sum_products
 from nfuser.compiler.rewrite.types.casts import simplify_casts
 from nfuser.compiler.rewrite.types.compute_types import widen_halves
 from nfuser.compiler.rewrite.types.split_complex import split_complex
@@ -46,6 +47,7 @@ PASSES = (
     drop_dead_code,
     insert_axes_last,
     merge_common_subexpressions,
+    sum_products,  # after it: equal matrices are one tensor by then
     share_derived_sums,  # after it: equal factors are one tensor by then
     forward_beside_arrays,  # so are equal parts of arrays
     drop_dead_code,
