@@ -31,6 +31,7 @@ REWRITES = (
     "forward_assigned_parts",
     "insert_axes_last",
     "merge_common_subexpressions",
+    "sum_products",
     "share_derived_sums",
     "forward_beside_arrays",
     "copy_leaf_outputs",

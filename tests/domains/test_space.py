@@ -58,7 +58,6 @@ SHARED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "statistics": (lambda x: (x.mean((0, 2)), x.var((0, 2)), x.max((0, 2))), (CUBE,)),
     "stretched": (lambda x, b: x[:, None] * b, (X[:, 0], X[0])),
     "turned": (lambda x: (x.T * 2, x + 1), (X,)),
-    "transposed with itself": (lambda x: (x + x.T, x + 1), (X[:, :4],)),
     "rows and all": (lambda x: (x.sum(1), x - x.sum(1, keepdims=True)), (X,)),
     "one element": (lambda x: x.sum(), (X,)),
 }
@@ -80,6 +79,11 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
         lambda x, y: (x + 1, y + 1),
         (X, X[0]),
         "it runs over other axes than the rest",
+    ),
+    "transposed with itself": (
+        lambda x: (x + x.T, x + 1),
+        (X[:, :4],),
+        "an axis meets itself transposed",
     ),
     "reduced twice": (
         lambda x: x.sum(1).sum(0),
@@ -168,3 +172,9 @@ def test_results_of_other_sizes_are_refused_before_axes_are_joined(
     same = type(fusion)(fusion.name, fusion.exprs, fusion.outputs)
     assert isinstance(soon, Mismatch)
     assert find_space(same) == soon
+
+
+def test_results_in_which_an_axis_meets_itself_share_a_space() -> None:
+    fusion = settled(lambda x: (x[:, None] - x, x[:, None] * x), X[0])
+    assert [len(_space(fusion).points[t].index) for t in fusion.outputs] == [2, 2]
+    assert len(set(_space(fusion).points.values())) == 1

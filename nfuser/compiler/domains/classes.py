@@ -54,14 +54,15 @@ class Classes:
     """Union of axes that one loop drives, or several where a reshape splits them.
 
     Where an axis may meet itself, as in ``x[:, None] - x``, views of what no kernel
-    folds join nothing: each reads its array at a place of its own.
+    folds join nothing: each reads its array at a place of its own. Matrices that meet
+    themselves transposed are better read by a kernel with tiles for each.
     """
 
     def __init__(self, fusion: Fusion, *, meets_itself: bool = False) -> None:
         self._parent: dict[AxisKey, Keys] = {}
         folded: set[TensorView] = set()
         for expr in fusion.exprs:
-            if meets_itself and not isinstance(expr, Pointwise):
+            if meets_itself and not (isinstance(expr, Pointwise) or _transposes(expr)):
                 if not isinstance(expr, _FOLDS) and folded.isdisjoint(sources(expr)):
                     continue
                 folded.update(results(expr))
@@ -150,6 +151,13 @@ class Classes:
             return
         for k in axes:
             self._join(((real, k),), ((imaginary, k),))
+
+
+def _transposes(expr: Expr) -> bool:
+    """Tell whether ``expr`` turns what has more than one axis."""
+    if not isinstance(expr, Permute):
+        return False
+    return sum(not axis.is_broadcast for axis in expr.source.axes) > 1
 
 
 def _extent(key: AxisKey) -> sc.Scalar:
