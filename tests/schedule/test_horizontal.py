@@ -12,6 +12,7 @@ import pytest
 import nfuser
 from asv_bench.compare.workloads.rope import rope_pair
 from nfuser.codegen.numba.compile_cuda import compile_cuda
+from nfuser.compiler.lower.cuda import join
 from nfuser.compiler.schedule.pointwise import cuda as pointwise_cuda
 
 if TYPE_CHECKING:
@@ -192,3 +193,19 @@ def test_parts_take_turns_on_a_cpu(
     scaled = nfuser.fuse(_alone, backend="cpu")
     alone = [scaled.kernels(a)[0].grid for a in (x, y)]
     assert kernel.grid == max(grid for grid in alone if grid)
+
+
+def _by_column(x: Array, y: Array) -> tuple[Array, Array]:
+    return x * x[:, :1], y * y[:, :1]
+
+
+def test_short_rows_are_found_by_stretches_of_them() -> None:
+    """To find the part of a stretch divides: more work than a short row has."""
+    x, y = _random(9001, 2), _random(6000, 3)
+    fused = nfuser.fuse(_by_column, backend="cpu")
+    for pair in ((x, y), (y, x), (x[:5], y), (x[:0], y)):
+        for found, wanted in zip(fused(*pair), _by_column(*pair), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+    (kernel,) = fused.kernels(x, y)
+    assert kernel.grid is not None
+    assert kernel.grid[0] == join.MOST_STRETCHES

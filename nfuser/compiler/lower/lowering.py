@@ -22,6 +22,7 @@ from nfuser.compiler.lower.cuda.join import (
     Common,
     bound_indices,
     grid_of,
+    in_turn,
     joined,
     side_by_side,
 )
@@ -85,7 +86,10 @@ def _parts(schedule: Joined) -> Kernel:
     loops = LoopCounter(max(part.first_loop for part in schedule.parts))
     grid = grid_of(schedule, loops)
     common = Common(loops, bound_indices(schedule, grid))
-    parts = [passed(build(p, common)) for p in side_by_side(schedule, grid)]
+    parts = [
+        passed(in_turn(build(part, common), place.turns))
+        for part, place in zip(side_by_side(schedule, grid), grid.places, strict=True)
+    ]
     return joined(schedule, grid, parts, common)
 
 

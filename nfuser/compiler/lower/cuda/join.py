@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from nfuser.compiler.ir.base import node
 from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.compiler.ir.scalars import scalar_walk
-from nfuser.compiler.ir.scalars.functions import less, maximum
+from nfuser.compiler.ir.scalars.functions import less, maximum, minimum
 from nfuser.compiler.lower.kernel.kernel_ir import (
     BOUND_NAMES,
     Buffer,
+    For,
     Kernel,
     LaunchShape,
     LoopCounter,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from nfuser.compiler.schedule.scheduled import Joined, Scheduled
 
 RESIDENT = 1280  # threads of a multiprocessor: parts take no more registers than one
+MOST_STRETCHES = 4096  # of a CPU's range: rows may be short, and to find them divides
 _BLOCKS = (Binding.BLOCK_X, Binding.PARALLEL)
 BoundIndices: TypeAlias = "tuple[tuple[sc.LoopIndex, str], ...]"
 
@@ -59,10 +61,14 @@ class Common:
 
 @node
 class _Place:
-    """Which blocks of the grid are a part's: its ``index`` there, where ``holds``."""
+    """Which blocks of the grid are a part's: its ``index`` there, where ``holds``.
+
+    Where there are ``turns``, a loop and how often it runs, a block is several of it.
+    """
 
     index: Mapping[Scalar, Scalar]
     holds: tuple[Scalar, ...] = ()
+    turns: tuple[sc.LoopIndex, Scalar] | None = None
 
 
 @node
@@ -129,16 +135,24 @@ def _in_turns(ranges: Sequence[Leaf], loops: LoopCounter) -> Grid:
     A thread that takes a stretch finds in its cache what the parts before have read or
     left at the same place, and each stretch is as long as any other.
     """
-    most = reduce(maximum, (leaf.extent for leaf in ranges))
-    step = loops.make(most)
+    extents = list(dict.fromkeys(leaf.extent for leaf in ranges))
+    if len(extents) == 1:
+        step = loops.make(extents[0])
+        alike = tuple(_Place({leaf.index: step}) for leaf in ranges)
+        return Grid(step, None, alike)
+    stretches = minimum(reduce(maximum, extents), MOST_STRETCHES)
+    step = loops.make(stretches)
     places: list[_Place] = []
     for leaf in ranges:
-        if leaf.extent is most:
-            places.append(_Place({leaf.index: step}))
-            continue
-        number, following = (x * leaf.extent // most for x in (step, step + 1))
-        places.append(_Place({leaf.index: number}, (less(number, following),)))
+        begin, end = (x * leaf.extent // stretches for x in (step, step + 1))
+        turn = loops.make(leaf.extent)
+        places.append(_Place({leaf.index: begin + turn}, (), (turn, end - begin)))
     return Grid(step, None, tuple(places))
+
+
+def in_turn(kernel: Kernel, turns: tuple[sc.LoopIndex, Scalar] | None) -> Kernel:
+    """Return ``kernel`` with the loop around it in which its part has its turn."""
+    return replace(kernel, body=(For(*turns, kernel.body),)) if turns else kernel
 
 
 def joined(
