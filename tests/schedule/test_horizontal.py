@@ -12,7 +12,7 @@ import pytest
 import nfuser
 from asv_bench.compare.workloads.rope import rope_pair
 from nfuser.codegen.numba.compile_cuda import compile_cuda
-from nfuser.compiler.lower.cuda import join
+from nfuser.compiler.lower import join
 from nfuser.compiler.schedule.pointwise import cuda as pointwise_cuda
 
 if TYPE_CHECKING:

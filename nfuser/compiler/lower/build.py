@@ -17,7 +17,6 @@ from nfuser.compiler.lower.cuda.async_copy import (
     prefetch,
 )
 from nfuser.compiler.lower.cuda.combine import Combiner
-from nfuser.compiler.lower.cuda.join import Common, indices_bound
 from nfuser.compiler.lower.cuda.stage import Stager
 from nfuser.compiler.lower.elements.in_bounds import in_bounds
 from nfuser.compiler.lower.elements.output_stores import Stores
@@ -26,6 +25,7 @@ from nfuser.compiler.lower.folds.across import Across
 from nfuser.compiler.lower.folds.launch_phases import in_phase, next_phase
 from nfuser.compiler.lower.folds.persistent import forget
 from nfuser.compiler.lower.folds.scan_steps import lower_scans
+from nfuser.compiler.lower.join import Common, indices_bound
 from nfuser.compiler.lower.kernel.kernel_ir import (
     AwaitCopies,
     Buffer,

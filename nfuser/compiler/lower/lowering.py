@@ -18,7 +18,7 @@ from nfuser.compiler.lower.cpu.unwrap_modulo import unwrap_modulo
 from nfuser.compiler.lower.cpu.vectors.interleave_loops import interleave_loops
 from nfuser.compiler.lower.cpu.vectors.interleave_vectors import interleave_vectors
 from nfuser.compiler.lower.cuda.draw_packets import draw_packets
-from nfuser.compiler.lower.cuda.join import (
+from nfuser.compiler.lower.join import (
     Common,
     bound_indices,
     grid_of,
