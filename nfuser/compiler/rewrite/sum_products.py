@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from nfuser.compiler.ir.base import value
 from nfuser.compiler.ir.expr import (
     ExpandDims,
     Expr,
@@ -23,9 +24,19 @@ from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.compiler.ir.tensor import IterDomain, IterType, TensorView
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping, Sequence
+    from collections.abc import Container, Mapping
 
 _ONE = IterDomain(sc.const(1), IterType.BROADCAST)
+
+
+@value
+class _Sum:
+    """A product, and the axis ``along`` which it adds up a computed matrix."""
+
+    product: Matmul
+    matrix: TensorView
+    vector: TensorView
+    along: int
 
 
 def sum_products(fusion: Fusion) -> Fusion:
@@ -35,28 +46,27 @@ def sum_products(fusion: Fusion) -> Fusion:
     element need not be in memory, when each element is multiplied by one number. Where
     it is read again with what the product has given, it is better stored.
     """
-    made = {e: m for e in fusion.exprs if (m := _sum(fusion.definition, e))}
-    while stored := [e for e, m in made.items() if _is_stored(fusion, e, m, made)]:
-        made = {e: m for e, m in made.items() if e not in stored}
-    if not made:
+    sums = {s.product: s for e in fusion.exprs if (s := _sum(fusion.definition, e))}
+    while stored := [s.product for s in sums.values() if _is_stored(fusion, s, sums)]:
+        sums = {e: s for e, s in sums.items() if e not in stored}
+    if not sums:
         return fusion
-    exprs = [new for e in fusion.exprs for new in made.get(e, (e,))]
+    exprs = [
+        new for e in fusion.exprs for new in (_folded(sums[e]) if e in sums else (e,))
+    ]
     return Fusion(fusion.name, exprs, fusion.outputs)
 
 
-def _is_stored(
-    fusion: Fusion, product: Expr, made: Sequence[Expr], sums: Container[Expr]
-) -> bool:
+def _is_stored(fusion: Fusion, found: _Sum, sums: Container[Expr]) -> bool:
     """Tell whether a matrix is better stored: for the library, or to be read again.
 
     That is where what is computed of it meets what follows the product.
     """
-    (point,) = (e for e in made if isinstance(e, Pointwise))
-    same, after = {point.operands[0]}, set(results(product))
+    same, after = {found.matrix}, {found.product.result}
     for expr in fusion.exprs:
         reads = sources(expr)
         reads_same = not same.isdisjoint(reads)
-        if expr is product:
+        if expr is found.product:
             continue
         if not after.isdisjoint(reads):
             if reads_same:
@@ -70,8 +80,8 @@ def _is_stored(
     return False
 
 
-def _sum(definition: Mapping[TensorView, Expr], expr: Expr) -> list[Expr] | None:
-    """Return what adds up a product with a row or a column, or nothing."""
+def _sum(definition: Mapping[TensorView, Expr], expr: Expr) -> _Sum | None:
+    """Return what a product with a row or a column adds up, if it is one."""
     if not isinstance(expr, Matmul):
         return None
     lhs, rhs, result = expr.lhs, expr.rhs, expr.result
@@ -83,7 +93,7 @@ def _sum(definition: Mapping[TensorView, Expr], expr: Expr) -> list[Expr] | None
             and _is_one(vector, along)
             and _takes_each_element_once(matrix, vector, result)
         ):
-            return _folded(matrix, vector, result, along)
+            return _Sum(expr, matrix, vector, along)
     return None
 
 
@@ -105,10 +115,9 @@ def _takes_each_element_once(
     )
 
 
-def _folded(
-    matrix: TensorView, vector: TensorView, result: TensorView, along: int
-) -> list[Expr]:
-    """Return the sum along an axis of a matrix times a vector that lies along it."""
+def _folded(found: _Sum) -> list[Expr]:
+    """Return what adds up a matrix times a vector that lies along one of its axes."""
+    matrix, vector, result = found.matrix, found.vector, found.product.result
     made: list[Expr] = []
     if vector.ndim > 1:
         order = (*range(vector.ndim - 2), vector.ndim - 1, vector.ndim - 2)
@@ -117,13 +126,13 @@ def _folded(
         batch = result.axes[:-2]
     else:
         turned = vector
-        if along == -2:
+        if found.along == -2:
             turned = replace(vector, axes=(vector.axes[0], _ONE))
             made.append(ExpandDims(vector, turned, (1,)))
         batch = result.axes[:-1]
     product = replace(result, axes=(*batch, *matrix.axes[-2:]))
     made.append(Pointwise(POINT_OPS["multiply"], (matrix, turned), product))
-    folded = product.ndim + along
+    folded = product.ndim + found.along
     rest = tuple(a for k, a in enumerate(product.axes) if k != folded)
     total = replace(result, axes=rest)
     made.append(Reduce(ReduceOp.SUM, product, (total,), (folded,)))
