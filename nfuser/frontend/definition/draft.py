@@ -23,9 +23,10 @@ from nfuser.compiler.ir.scalars.scalar import is_natural
 from nfuser.compiler.ir.tensor import SourceLine, TensorView
 from nfuser.compiler.trace.source_line import current_line
 from nfuser.errors import ArgumentError, DTypeError, NfuserError, ShapeError
+from nfuser.execution.runtime.call import count_inputs
 from nfuser.frontend.definition.execution.hosted import Host, is_fixed, worked_out
 from nfuser.frontend.definition.execution.trie import handed, record_key
-from nfuser.frontend.definition.inputs import DerivedInput
+from nfuser.frontend.definition.inputs import DerivedInput, NumberInput
 from nfuser.frontend.definition.types import (
     CallRecord,
     DataType,
@@ -347,6 +348,12 @@ class Draft:
     def close(self) -> Fusion:
         """Return the fusion; nothing can be added from now on."""
         self.is_open = False
+        fusion = self.builder.fusion(self.outputs)
+        numbers = [k for k, x in enumerate(self.inputs) if isinstance(x, NumberInput)]
+        if not numbers or numbers[-1] < count_inputs(fusion):
+            return fusion
+        # An integer is there through what reads it; inputs are counted to the last.
+        self.builder.argument(numbers[-1], 0, DType.I64, by_value=True)
         return self.builder.fusion(self.outputs)
 
 

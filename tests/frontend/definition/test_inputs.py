@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nfuser import DataType, FusionDefinition, NfuserError
+from nfuser import (
+    DataType,
+    FusionDefinition,
+    FusionExecutorCache,
+    HostIrContainer,
+    HostIrEvaluator,
+    NfuserError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -171,3 +178,22 @@ def test_symbolic_sizes_that_do_not_meet_name_the_line() -> None:
         fd.add_output(fd.ops.add(a, b))
     with pytest.raises(ValueError, match=r"\(2,\) \(3,\); .*\n  at .*inputs\.py"):
         fd.execute([np.ones(2, np.float32), np.ones(3, np.float32)])
+
+
+@pytest.mark.parametrize("unread", [1, 2])
+def test_integers_that_nothing_reads_are_inputs_of_the_fusion(unread: int) -> None:
+    with FusionDefinition() as fd:
+        x = fd.define_tensor(shape=[-1, -1])
+        read = fd.define_scalar(dtype=DataType.Int)
+        for _ in range(unread):
+            fd.define_scalar(dtype=DataType.Int)
+        fd.add_output(fd.ops.mul(x, read))
+    numbers = [2, *range(7, 7 + unread)]
+    np.testing.assert_array_equal(fd.execute([GRID, *numbers])[0], GRID * 2)
+    assert FusionExecutorCache(fd.fusion).program_for([GRID, *numbers]).launches
+    hc = HostIrContainer("unread")
+    hc.add_output(
+        hc.launch(fd.fusion, hc.define_tensor([-1, -1], np.float32), *numbers)
+    )
+    (found,) = HostIrEvaluator(hc.program()).run([GRID])
+    np.testing.assert_array_equal(found, GRID * 2)
