@@ -53,8 +53,12 @@ def copy_leaf_outputs(fusion: Fusion) -> Fusion:
 
 
 def _with_stored_operands(fusion: Fusion) -> Fusion:
-    """Copy indices along an axis, and sizes, for a library, which reads arrays only."""
-    leaves = {e.result for e in fusion.exprs if isinstance(e, (FromScalar, Iota))}
+    """Copy indices along an axis, and numbers, for a library: it reads arrays only."""
+    leaves = {
+        e.result
+        for e in fusion.exprs
+        if isinstance(e, (FromScalar, Iota)) or (isinstance(e, Argument) and e.by_value)
+    }
 
     def change(expr: Expr) -> Replacement | None:
         if not isinstance(expr, LIBRARY_CALLS) or leaves.isdisjoint(sources(expr)):

@@ -190,6 +190,24 @@ def test_what_was_read_before_a_write_stays_what_it_was() -> None:
     np.testing.assert_array_equal(mine, theirs)
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+def test_the_number_of_a_turn_is_written_into_few_rows(rows: int) -> None:
+    def counted(a: Any, b: Any, x: Any, n: int, m: int) -> Any:
+        y = b * 2
+        for _ in range(m):
+            for i in range(n):
+                if x[i] > y[i, 0]:
+                    a[i, 0] = 2
+                y[i, 0] = i
+        return y
+
+    b, x = np.arange(rows * 3).reshape(rows, 3) - 2, np.arange(rows)
+    theirs, mine = b.copy(), b.copy()
+    wanted = counted(theirs, b, x, rows, 4)
+    np.testing.assert_array_equal(nfuser.fuse(counted)(mine, b, x, rows, 4), wanted)
+    np.testing.assert_array_equal(mine, theirs)
+
+
 @pytest.mark.parametrize(("backend", "count"), [("cpu", 12), ("interpret", 4)])
 def test_random_programs_give_what_numpy_gives(backend: str, count: int) -> None:
     seen = sum(
