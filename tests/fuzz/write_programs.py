@@ -20,7 +20,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from nfuser.errors import NfuserError
 from tests.fuzz.loaded import loaded
 from tests.fuzz.on_device import BACKENDS, fused_for
 from tests.fuzz.write_steps import SHAPES, generate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def random_arrays(rng: random.Random, shape: tuple[int, ...]) -> list[Any]:
@@ -65,6 +68,43 @@ def outcome(function: Any, given: list[Any]) -> tuple[str, Any]:
         return "raised", error
 
 
+def are_shared(seed: int) -> bool:
+    """Tell whether the arguments of a program lie in the memory of one array."""
+    return random.Random(f"shared {seed}").random() < 0.05
+
+
+@dataclass
+class Given:
+    """Two arrays, or parts of one that is longer: what each call is given anew."""
+
+    held: list[Any]
+    views: Callable[[Any], list[Any]] | None = None
+
+    @classmethod
+    def random(cls, rng: random.Random, shape: tuple[int, ...], shared: bool) -> Given:
+        """Return arrays of a shape; those that are shared overlap in some way."""
+        if not shared:
+            return cls(random_arrays(rng, shape))
+        longer, _ = random_arrays(rng, (shape[0] + 1, *shape[1:]))
+        return cls([longer], rng.choice(_OVERLAPS))
+
+    def arrays(self, *, in_doubles: bool = False) -> list[Any]:
+        """Return the arrays, which nobody has written into."""
+        held = [copied(x) for x in self.held]
+        if in_doubles:
+            held = [x.astype("d") if x.dtype.char == "f" else x for x in held]
+        return held if self.views is None else self.views(held[0])
+
+
+_OVERLAPS: tuple[Callable[[Any], list[Any]], ...] = (
+    lambda x: [x[:-1], x[1:]],
+    lambda x: [x[1:], x[:-1]],
+    lambda x: [x[1:], x[1:]],
+    lambda x: [x[1:], x[:0:-1]],
+    lambda x: [x[1:], x[1:][..., ::-1]],
+)
+
+
 @dataclass
 class Tally:
     """What calls came to."""
@@ -84,7 +124,7 @@ def compare(
         fused = fused_for(backend, plain, text, outside)
         rng = random.Random(seed)
         for shape in rng.sample(SHAPES[rank], min(shapes, len(SHAPES[rank]))):
-            given = random_arrays(rng, shape)
+            given = Given.random(rng, shape, are_shared(seed))
             numbers = [rng.randint(0, 4), rng.choice((0.5, -0.25))]
             for _ in range(2):
                 _one_call(plain, fused, given, numbers, outside, tally, text)
@@ -93,23 +133,23 @@ def compare(
 def _one_call(
     plain: Any,
     fused: Any,
-    given: list[Any],
+    given: Given,
     numbers: list[Any],
     outside: Any,
     tally: Tally,
     text: str,
 ) -> None:
-    mine, theirs = ([copied(x) for x in given] for _ in range(2))
+    mine, theirs, untouched = (given.arrays() for _ in range(3))
     before = outside.copy()
     how, wanted = outcome(plain, [*theirs, *numbers])
     after = outside.copy()
     outside[...] = before
     done, found = outcome(fused, [*mine, *numbers])
     wide = _widened(plain, given, numbers, outside, before)
-    what = f"for {[x.shape for x in given]} {numbers}\n{text}"
+    what = f"for {[x.shape for x in mine]} {numbers}\n{text}"
     if done == "raised" and isinstance(found, NfuserError) and how == "returned":
         tally.refused[str(found).partition("\n")[0][:110]] += 1
-        for x, was in zip((*mine, outside), (*given, before), strict=True):
+        for x, was in zip((*mine, outside), (*untouched, before), strict=True):
             require_same(was, x, f"written though refused ({found}) {what}")
         outside[...] = after
         return
@@ -119,7 +159,7 @@ def _one_call(
     if how == "raised":
         tally.failed_alike += 1
         if isinstance(found, NfuserError) and all(
-            np.array_equal(x, y) for x, y in zip(mine, given, strict=True)
+            np.array_equal(x, y) for x, y in zip(mine, untouched, strict=True)
         ):
             outside[...] = after  # told before anything was written
             return
@@ -139,17 +179,17 @@ def _one_call(
 
 
 def _widened(
-    plain: Any, given: list[Any], numbers: list[Any], outside: Any, before: Any
+    plain: Any, given: Given, numbers: list[Any], outside: Any, before: Any
 ) -> list[Any]:
     """Return the values of a call in doubles, if it has singles among its arguments.
 
     What differs there is what singles have rounded, and may have rounded otherwise.
     """
-    if all(x.dtype.char != "f" for x in given):
+    if all(x.dtype.char != "f" for x in given.held):
         return []
     held = outside.copy()
     outside[...] = before
-    wide = [x.astype("d") if x.dtype.char == "f" else copied(x) for x in given]
+    wide = given.arrays(in_doubles=True)
     how, found = outcome(plain, [*wide, *numbers])
     values = [*(found if how == "returned" else ()), *wide, outside.copy()]
     outside[...] = held
@@ -200,6 +240,7 @@ def main() -> int:
     pairs: Counter[tuple[str, str]] = Counter()
     for seed in range(given.first, given.first + given.programs):
         text, found, rank = generate(seed)
+        found = found | {"shared"} if are_shared(seed) else found
         features.update(found)
         pairs.update(combinations(sorted(found), 2))
         try:

@@ -29,6 +29,7 @@ _PARTS = (
     *(":", "1:", ":-1", "1:-1", "::2", "1::2", "::-1", ":2", "0", "-1", "-2:"),
     *("::3", ":-2:2", "2::-1"),
 )
+_NEAR = ("1:", ":-1", "1:-1", "2:", "2:-1", ":", "0", "-1", "1", ":2", "1:3", ":4:2")
 _HEAD = """\
 def shifted(x, by):
     x += by
@@ -210,6 +211,31 @@ def _local(made: Program) -> tuple[list[str], str]:
     return [f"{_name(made, 'z')} = {made.rng.choice(forms)}"], "local"
 
 
+def _near(made: Program) -> tuple[list[str], str]:
+    """Write parts of an array that nothing keeps; read what lies there, or beside."""
+    rng, x = made.rng, _any(made)
+    held = "_" + _name(made, "h")
+    first = rng.choice((f"np.zeros_like({x})", f"{x} * 0.5", f"{x}.copy()"))
+    lines = [f"{held} = {first}"]
+    ndim = made.space[x].ndim
+
+    def part() -> str:
+        return ", ".join(rng.choice(_NEAR) for _ in range(rng.randint(1, ndim)))
+
+    for _ in range(rng.randint(1, 3)):
+        key = part()
+        shape = _shape(made, f"{x}[{key}]")
+        if shape is None:
+            return [], "near"
+        op = rng.choice(("=", "=", "+="))
+        lines.append(f"{held}[{key}] {op} {_value(made, shape, x)}")
+    own = rng.choice(("{} * 0.5", "{} + t", "{}.copy()", "{}.sum(axis=0)"))
+    for _ in range(rng.randint(1, 2)):
+        read = own.format(f"{held}[{part()}]")
+        lines.append(f"{_name(made, 'y')} = {read}")
+    return lines, "near"
+
+
 def _view(made: Program) -> tuple[list[str], str]:
     rng, x = made.rng, _any(made)
     forms = (_part(made, x), f"{x}.T", f"{x}[::-1]", f"{x}[...]", f"{_part(made, x)}.T")
@@ -229,6 +255,16 @@ def _mask(made: Program) -> tuple[list[str], str]:
         key = m if "..." in test else f"..., {m}"
         if "..." not in test:
             key = f":, {m}" if len(shape) == 2 else f"..., {m}"
+    elif rng.random() < 0.3 and len(shape) > 2:  # beside an integer of the key
+        test, key = rng.choice(
+            (
+                (f"{y}[:, 0, 0] > t", f"{m}, :, -1"),
+                (f"{y}[:, 0, 0] < 1", f"{m}, 0"),
+                (f"{y}[0, :, 0] < 1", f"0, {m}"),
+                (f"{y}[0, 0] > t", f"0, :, {m}"),
+                (f"{y}[0, 0] > t", f"0, ..., {m}"),
+            )
+        )
     else:
         key = m
     forms = (
@@ -344,7 +380,41 @@ def _swap(made: Program) -> tuple[list[str], str]:
 def _scatter(made: Program) -> tuple[list[str], str]:
     rng, x = made.rng, _any(made)
     listed = [rng.choice((0, -1)) for _ in range(3)]
-    return [f"{x}[np.array({listed})] {rng.choice(('=', '+='))} t"], "scatter"
+    key, value = f"np.array({listed})", "t"
+    if rng.random() < 0.3:  # so many that native loops obey the index
+        count = rng.choice((9000, 17_000))
+        key, value = f"np.repeat({listed}, {count})", f"np.arange({3 * count}) * t"
+        if rng.random() < 0.5:
+            key = f"np.tile({listed}, {count})"
+        if made.space[x].ndim > 1:
+            places = (rng.choice((0, -1)) for _ in made.space[x].shape[1:])
+            key = f"{key}, {', '.join(map(str, places))}"
+        if rng.random() < 0.5:
+            verb = rng.choice(("add", "maximum", "minimum"))
+            return [f"np.{verb}.at({x}, ({key}), {value})"], "scatter"
+    return [f"{x}[{key}] {rng.choice(('=', '+='))} {value}"], "scatter"
+
+
+def _product(made: Program) -> tuple[list[str], str]:
+    """Multiply a matrix, mostly a computed one, with a row or a column."""
+    rng = made.rng
+    wide = [n for n in made.arrays if made.space[n].ndim > 1]
+    if not wide:
+        x = _any(made)
+        return [f"{_name(made, 'p')} = {x} @ ({x} - t)"], "product"
+    x = rng.choice(wide)
+    place = (0,) * (made.space[x].ndim - 2)
+    row = f"{x}[{', '.join(map(str, (*place, -1)))}]"
+    column = f"{x}[{', '.join(map(str, (*place, ':', 0)))}]"
+    matrix = rng.choice((x, f"({x} * 0.5 - t)", f"np.maximum({x}, t)", f"{x}.T.T"))
+    forms = [
+        f"{matrix} @ {row}",
+        f"{matrix} @ ({row} + t)",
+        f"({matrix} @ {row}[:, None])[..., 0]",
+        f"{column} @ {matrix}",
+        f"({column}[None] @ {matrix})[..., 0, :]",
+    ]
+    return [f"{_name(made, 'p')} = {rng.choice(forms)}"], "product"
 
 
 def _failing(made: Program) -> tuple[list[str], str]:
@@ -359,9 +429,9 @@ def _failing(made: Program) -> tuple[list[str], str]:
 
 STEPS = (
     *(_assign, _local, _view, _mask, _fold, _element, _loop, _while, _branch),
-    *(_call, _function, _outside, _swap, _scatter, _failing),
+    *(_call, _function, _outside, _swap, _scatter, _failing, _product, _near),
 )
-WEIGHTS = (8, 3, 3, 4, 2, 2, 5, 1, 2, 2, 2, 2, 1, 1, 0.3)
+WEIGHTS = (8, 3, 3, 4, 2, 2, 5, 1, 2, 2, 2, 2, 1, 1, 0.3, 1.5, 2.5)
 
 
 def writing_steps() -> tuple[list[Step], list[float]]:
