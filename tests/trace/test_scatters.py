@@ -16,7 +16,7 @@ import pytest
 import nfuser
 import nfuser.lax
 from nfuser.config import override
-from nfuser.errors import NfuserError, ShapeError
+from nfuser.errors import NfuserError, ShapeError, UnsupportedError
 
 RNG = np.random.default_rng(0)
 X = RNG.random((5, 6, 4))
@@ -195,3 +195,33 @@ def test_a_loop_writes_at_its_counter() -> None:
 
     x = RNG.random(40)
     np.testing.assert_array_equal(nfuser.fuse(work)(x), x * np.arange(40))
+
+
+@pytest.mark.parametrize(
+    ("name", "held", "given"),
+    [
+        ("add", "i8", "f8"),
+        ("add", "?", "i8"),
+        ("multiply", "u1", "f4"),
+        ("maximum", "u1", "i8"),
+        ("minimum", "?", "f8"),
+    ],
+)
+def test_at_refuses_values_that_are_cast_after_each(
+    name: str, held: str, given: str
+) -> None:
+    def work(x: Any, i: Any, v: Any) -> None:
+        getattr(np, name).at(x, i, v)
+
+    x, values = np.ones(3, held), np.array([0.75, -1, 2.5]).astype(given)
+    with pytest.raises(UnsupportedError, match="after each value"):
+        nfuser.fuse(work)(x, np.array([0, 0, 1]), values)
+    assert x.all()
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply"])
+def test_at_cuts_wider_integers(name: str) -> None:
+    def work(x: Any, i: Any, v: Any) -> None:
+        getattr(np, name).at(x, i, v)
+
+    agree(work, np.arange(3, dtype="i2"), np.array([1, 1, 2]), np.array([70000, -3, 9]))

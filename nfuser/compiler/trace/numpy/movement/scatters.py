@@ -16,7 +16,10 @@ import nfuser.compiler.trace.numpy.movement.indexing as indexing
 import nfuser.compiler.trace.numpy.movement.writes as writes
 from nfuser.compiler.ir.expr import ScatterOp
 from nfuser.compiler.trace.standins.asked import to_be_assigned
+from nfuser.compiler.trace.standins.literals import array_of
+from nfuser.compiler.trace.standins.sizes import is_sequence
 from nfuser.compiler.trace.standins.standin import Standin
+from nfuser.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from nfuser.compiler.ir.tensor import TensorView
@@ -29,10 +32,31 @@ def _at(name: str, op: ScatterOp, verb: Any) -> Any:
     def handler(t: Tracer, a: Any, indices: Any, b: Any) -> None:
         if not isinstance(a, Standin):
             raise to_be_assigned()
+        _require_kind(t, name, a, b)
         negated = name == "subtract" and not t.tensor(a).dtype.is_bool
         put(t, a, indices, -b if negated else b, op, verb)
 
     return handler
+
+
+def _require_kind(t: Tracer, name: str, a: Any, values: Any) -> None:
+    """Refuse values that NumPy takes in another dtype, and casts one after another.
+
+    Sums of wider integers end with the same bits, and those of floats are as good.
+    """
+    given = array_of(t, values) if is_sequence(values) else t.operand(values)
+    held = t.tensor(a)
+    dtype, meet = held.dtype, t.builder.promote(held, given)
+    if meet is dtype or not (dtype.is_bool or dtype.is_integer):
+        return
+    is_cut = meet.is_integer and name not in ("maximum", "minimum")
+    if is_cut and not dtype.is_bool:
+        return
+    message = (
+        f"write np.{name}.at(x, i, np.asarray(v).astype(x.dtype)), or let x be of "
+        f"{meet}: NumPy computes in {meet}, and casts to {dtype} after each value"
+    )
+    raise UnsupportedError(message)
 
 
 def put(
