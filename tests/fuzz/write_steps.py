@@ -73,7 +73,7 @@ class Program:
         """Return the program."""
         made = [n for n in self.arrays if n not in ("a", "b", "G")] or ["b"]
         rng = self.rng
-        made = rng.sample(made, min(len(made), 3))
+        made = rng.sample(made, min(len(made), rng.choice((3, 6))))
         if rng.random() < 0.5:
             made.append("a")
         body = "\n".join(f"    {line}" for line in self.lines)

@@ -149,6 +149,7 @@ def test_a_copy_of_an_array_is_not_that_array() -> None:
     fails_alike(work, 70)
 
 
+@pytest.mark.filterwarnings("ignore:.*compiled in:RuntimeWarning")  # of ones
 @pytest.mark.parametrize("backend", ["cpu", "interpret"])
 def test_random_programs_fail_as_in_numpy(backend: str) -> None:
     tally = failing_programs.Tally()
