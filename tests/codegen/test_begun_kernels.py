@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from nfuser.codegen.printers.source import Source
 
 SOURCE = """
+from nfuser.codegen.primitives.cpu import f64, load, store
 def doubled(start, stop, x):
     for i in range(start, stop):
-        x[i] = x[i] * {0}
+        store(x, i, load(x, i) * f64({0}))
 """
 SIGNATURE = "void(int64, int64, CPointer(float64))"
 

@@ -17,6 +17,7 @@ import pytest
 import nfuser
 import nfuser.codegen.numba.which_parts as which_parts
 from nfuser import config
+from nfuser.codegen.numba import kernel_lowering
 from nfuser.codegen.numba.compile_cpu import compile_cpu
 from nfuser.codegen.numba.compile_cuda import compile_cuda
 from nfuser.errors import CompileError
@@ -49,7 +50,7 @@ def add(out, x):
 def renamed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take away a name that nfuser uses, and Numba's own functions do not."""
     monkeypatch.setattr(which_parts, "_changed", [])
-    monkeypatch.delattr("numba.core.typed_passes.NoPythonBackend")
+    monkeypatch.delattr(kernel_lowering, "FunctionDescriptor")
 
 
 @pytest.mark.parametrize("function", PROGRAMS.values(), ids=PROGRAMS)
@@ -58,7 +59,7 @@ def test_public_parts_give_the_same(
 ) -> None:
     wanted = nfuser.fuse(function)(X)
     # The private parts could not, and their fall back would warn, which is an error.
-    monkeypatch.delattr("numba.core.typed_passes.NoPythonBackend")
+    monkeypatch.delattr(kernel_lowering, "FunctionDescriptor")
     with config.override(numba="public", cache_dir=str(tmp_path)):
         assert which_parts.told().startswith("Numba's public functions, as NFUSER_NU")
         found = nfuser.fuse(function)(X)
@@ -70,7 +71,7 @@ def test_public_parts_give_the_same(
 @pytest.mark.usefixtures("renamed")
 def test_what_has_changed_is_told_once_and_kernels_are_right(tmp_path: Path) -> None:
     with config.override(cache_dir=str(tmp_path)):
-        with pytest.warns(RuntimeWarning, match="NFUSER_NUMBA=public.*NoPythonBackend"):
+        with pytest.warns(RuntimeWarning, match="=public.*FunctionDescriptor"):
             found = nfuser.fuse(lambda x: np.cos(x) * 1.2345)(X)
         with warnings.catch_warnings(action="error"):
             other = nfuser.fuse(lambda x: np.cos(x) * 5.4321)(X)

@@ -21,16 +21,15 @@ from nfuser.errors import CompileError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nfuser.codegen.numba.kernel_lowering import LoweredKernel
+
 
 def compile_cpu(source_text: str, entry: str, signature: str) -> MachineCode:
     """Compile a kernel; arguments do not alias, and arithmetic is as written."""
+    given = source_text, entry, signature
     with COMPILER, no_collection():
         try:
-            function, _ = load_function(source_text, entry)
-            return compiled(
-                partial(_by_private, function, signature),
-                partial(_by_public, function, signature),
-            )
+            return compiled(partial(_by_private, *given), partial(_by_public, *given))
         except Exception as error:
             message = f"kernel {entry} did not compile: {error}\n{source_text}"
             raise CompileError(message) from error
@@ -48,8 +47,7 @@ def begin_cpu(
         return whole
     with COMPILER, no_collection():
         try:
-            function, _ = load_function(source_text, entry)
-            made = _lowered(function, signature)
+            made = _lowered(source_text, entry, signature)
         except Exception:  # noqa: BLE001 (the whole says what, or does without)
             return whole
 
@@ -69,22 +67,35 @@ def _arguments(signature: str) -> tuple[Any, ...]:
     return normalize_signature(signature)[0]
 
 
-def _by_private(function: Any, signature: str) -> MachineCode:
-    return _optimized(_lowered(function, signature))
+def _by_private(text: str, entry: str, signature: str) -> MachineCode:
+    return _optimized(_lowered(text, entry, signature))
 
 
-def _lowered(function: Any, signature: str) -> Any:
+def _lowered(text: str, entry: str, signature: str) -> LoweredKernel:
+    """Lower a kernel as it is printed, or let Numba read one that says more."""
+    from numba.core.errors import TypingError
+
+    from nfuser.codegen.numba.kernel_lowering import (
+        LoweredKernel,
+        NotPrintedError,
+        lower_source,
+    )
     from nfuser.codegen.numba.kernel_target import lower_kernel
 
-    return lower_kernel(function, _arguments(signature))
+    arguments = _arguments(signature)
+    try:
+        return lower_source(text, entry, arguments)
+    except (NotPrintedError, TypingError):
+        made = lower_kernel(load_function(text, entry)[0], arguments)
+        return LoweredKernel(made.library, made.fndesc.llvm_func_name)
 
 
-def _optimized(made: Any) -> MachineCode:
+def _optimized(made: LoweredKernel) -> MachineCode:
     made.library.optimize()
-    return MachineCode(made.library.emit(), made.fndesc.llvm_func_name)
+    return MachineCode(made.library.emit(), made.name)
 
 
-def _by_public(function: Any, signature: str) -> MachineCode:
+def _by_public(text: str, entry: str, signature: str) -> MachineCode:
     from nfuser.codegen.numba.public import compile_public
 
-    return compile_public(function, signature)
+    return compile_public(load_function(text, entry)[0], signature)

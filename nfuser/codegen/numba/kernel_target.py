@@ -13,12 +13,10 @@ first compilation of a process. Kernels are loops, arithmetic and primitives.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from llvmlite.binding import newpassmanagers
-from numba.core import compiler, dispatcher, interpreter, postproc, ssa, types
+from numba.core import compiler, dispatcher, postproc, types
 from numba.core import typed_passes as typed
 from numba.core import untyped_passes as untyped
 from numba.core.compiler_lock import global_compiler_lock
@@ -38,17 +36,13 @@ from numba.core.target_extension import (
 from nfuser.base.locks import cached_property
 from nfuser.codegen.numba.kernel_library import KernelCodegen
 from nfuser.codegen.numba.llvm.loop_lanes import close_marked_loops
-from nfuser.codegen.numba.patches.assignments import rewritten_where_named
-from nfuser.codegen.numba.patches.call_typing import CallTypes, KernelTyping
+from nfuser.codegen.numba.patches.call_typing import CallTypes
 from nfuser.codegen.numba.patches.liveness import followed_once
-from nfuser.codegen.numba.patches.peepholes import without_peepholes
-from nfuser.codegen.numba.patches.pruning import not_counted
-from nfuser.codegen.numba.patches.ranges import RANGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_NAME = "nfuser"
+NAME = "nfuser"
 _CALL_TYPES = CallTypes()
 
 
@@ -71,19 +65,6 @@ class _Context(CPUContext):
         for name in ("builtins", "numbers", "rangeobj", "tupleobj"):
             import_module(f"numba.cpython.{name}")
 
-    def refresh(self) -> None:
-        """Know what is new, and ranges last: they take the place of Numba's."""
-        super().refresh()
-        self.install_registry(RANGES)
-
-    def pair_first(self, builder: Any, val: Any, ty: Any) -> Any:
-        """Return the index that a range gave."""
-        return builder.extract_value(val, 0)
-
-    def pair_second(self, builder: Any, val: Any, ty: Any) -> Any:
-        """Return whether it gave one."""
-        return builder.extract_value(val, 1)
-
     def post_lowering(self, mod: Any, library: Any) -> None:
         """Link nothing: Numba's would link its memory management."""
         close_marked_loops(mod)
@@ -94,16 +75,12 @@ class _Context(CPUContext):
 
 class _Target(CPUTarget):
     @cached_property
-    def _toplevel_typing_context(self) -> KernelTyping:
-        return KernelTyping()
-
-    @cached_property
     def _toplevel_target_context(self) -> _Context:
-        return _Context(self.typing_context, _NAME)
+        return _Context(self.typing_context, NAME)
 
 
 class _Dispatcher(dispatcher.Dispatcher):
-    targetdescr = _Target(_NAME)
+    targetdescr = _Target(NAME)
 
 
 class _Kernels(CPU):
@@ -133,9 +110,18 @@ class _Compiler(compiler.Compiler):
         return [passes]
 
 
-target_registry[_NAME] = _Kernels
+target_registry[NAME] = _Kernels
 dispatcher_registry[_Kernels] = _Dispatcher
 jit_registry[_Kernels] = jit_registry[CPU]  # asked for before any overload is tried
+
+
+def contexts_of_kernels() -> tuple[Any, Any]:
+    """Return what types and what lowers kernels, with all that is defined by now."""
+    described: Any = _Dispatcher.targetdescr
+    typing, target = described.typing_context, described.target_context
+    typing.refresh()
+    target.refresh()
+    return typing, target
 
 
 def compile_kernel(function: Callable[..., None], arguments: tuple[Any, ...]) -> Any:
@@ -146,7 +132,10 @@ def compile_kernel(function: Callable[..., None], arguments: tuple[Any, ...]) ->
 
 
 def lower_kernel(function: Callable[..., None], arguments: tuple[Any, ...]) -> Any:
-    """Return the same before LLVM has seen it: ``optimize`` its library."""
+    """Return the same before LLVM has seen it: ``optimize`` its library.
+
+    Numba reads the function, so it may say more than printed kernels do.
+    """
     flags: Any = compiler.Flags()
     flags.no_cpython_wrapper = True
     flags.no_cfunc_wrapper = True
@@ -157,11 +146,7 @@ def lower_kernel(function: Callable[..., None], arguments: tuple[Any, ...]) -> A
     target = _Dispatcher.targetdescr
     context = target.typing_context
     known, once = _CALL_TYPES.known_to(context), followed_once(postproc)
-    where, pruned = rewritten_where_named(ssa), not_counted(newpassmanagers)
-    quick = known, once, where, pruned, without_peepholes(interpreter)
-    with global_compiler_lock, target_override(_NAME), ExitStack() as stack:
-        for patch in quick:
-            stack.enter_context(patch)
+    with global_compiler_lock, target_override(NAME), known, once:
         made = compiler.compile_extra(
             context,
             target.target_context,

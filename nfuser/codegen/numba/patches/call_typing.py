@@ -12,32 +12,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from numba.core import types
-from numba.core.typing.context import Context
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
 _MOST = 10_000  # numbers that a source spells out are types, so there is no end of them
-
-
-class KernelTyping(Context):
-    """Types what kernels say; calls of one class of numbers are calls of one function.
-
-    Numba makes a function and its rules for each ``f64(0.0)``, and none of them would
-    be found again.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._made: dict[Any, Any] = {}
-
-    def resolve_getattr(self, typ: Any, attr: str) -> Any:
-        """Return the type of an attribute."""
-        if attr != "__call__" or not isinstance(typ, types.NumberClass):
-            return super().resolve_getattr(typ, attr)
-        if typ not in self._made:
-            self._made[typ] = super().resolve_getattr(typ, attr)
-        return self._made[typ]
 
 
 class CallTypes:
