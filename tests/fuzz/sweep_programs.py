@@ -40,6 +40,7 @@ _RANGES = (
     "range(2, n, 1)",
     "range(m)",
 )
+_BESIDE = {"1:": ":-1", ":-1": "1:"}  # as many elements, but others
 
 
 class _Writer:
@@ -53,9 +54,9 @@ class _Writer:
         self.names: list[str] = []
 
     def _rest(self) -> list[str]:
-        """Return the slices of the other axes, alike wherever rows are read."""
+        """Return the slices of the other axes, alike for most rows that are read."""
         cut = self._rng.random()
-        choices = (":",) if cut < 0.7 else ("1:", ":-1", ":", "1:-1", "::2")
+        choices = (":",) if cut < 0.5 else ("1:", ":-1", ":", "1:-1", "::2")
         return [self._rng.choice(choices) for _ in range(self.rank - 1)]
 
     def text(self) -> str:
@@ -90,8 +91,9 @@ class _Writer:
             lines.append(f"{pad}    {self._target()} = {self._value(2)}")
         return lines
 
-    def _key(self, place: str) -> str:
-        keys = [*self.rest[: self.axis], place, *self.rest[self.axis :]]
+    def _key(self, place: str, *, beside: bool = False) -> str:
+        rest = [_BESIDE.get(part, part) for part in self.rest] if beside else self.rest
+        keys = [*rest[: self.axis], place, *rest[self.axis :]]
         return f"[{', '.join(keys)}]"
 
     def _at(self, gap: int) -> str:
@@ -121,7 +123,8 @@ class _Writer:
         if self.names and rng.random() < 0.3:
             return rng.choice(self.names)
         gap = rng.choice((-1, -1, -1, 0, 0, 1, -2))
-        return rng.choice(ARRAYS) + self._key(self._at(gap))
+        beside = rng.random() < 0.15
+        return rng.choice(ARRAYS) + self._key(self._at(gap), beside=beside)
 
 
 def generate(seed: int) -> tuple[str, int, int]:

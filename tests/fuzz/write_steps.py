@@ -86,7 +86,7 @@ def generate(seed: int) -> tuple[str, set[str], int]:
     rng = random.Random(seed)
     rank = rng.choice((1, 2, 2, 3))
     made = Program.begun(rng, rank)
-    for _ in range(rng.randint(2, 6)):
+    for _ in range(rng.randint(2, 8)):
         grow(made, rng.choices(STEPS, WEIGHTS)[0])
     made.features.add(f"rank {rank}")
     if not made.lines:
@@ -238,7 +238,10 @@ def _near(made: Program) -> tuple[list[str], str]:
 
 def _view(made: Program) -> tuple[list[str], str]:
     rng, x = made.rng, _any(made)
-    forms = (_part(made, x), f"{x}.T", f"{x}[::-1]", f"{x}[...]", f"{_part(made, x)}.T")
+    forms = (
+        *(_part(made, x), f"{x}.T", f"{x}[::-1]", f"{x}[...]", f"{_part(made, x)}.T"),
+        f"np.moveaxis({x}, 0, -1)",
+    )
     return [f"{_name(made, 'v')} = {rng.choice(forms)}"], "view"
 
 
@@ -406,7 +409,7 @@ def _product(made: Program) -> tuple[list[str], str]:
     place = (0,) * (made.space[x].ndim - 2)
     row = f"{x}[{', '.join(map(str, (*place, -1)))}]"
     column = f"{x}[{', '.join(map(str, (*place, ':', 0)))}]"
-    matrix = rng.choice((x, f"({x} * 0.5 - t)", f"np.maximum({x}, t)", f"{x}.T.T"))
+    matrix = rng.choice((x, f"({x} * 0.5 - t)", f"np.maximum({x}, t)"))
     forms = [
         f"{matrix} @ {row}",
         f"{matrix} @ ({row} + t)",
@@ -431,7 +434,7 @@ STEPS = (
     *(_assign, _local, _view, _mask, _fold, _element, _loop, _while, _branch),
     *(_call, _function, _outside, _swap, _scatter, _failing, _product, _near),
 )
-WEIGHTS = (8, 3, 3, 4, 2, 2, 5, 1, 2, 2, 2, 2, 1, 1, 0.3, 1.5, 2.5)
+WEIGHTS = (8, 3, 3, 4, 2, 2, 5, 1, 2, 2, 2, 2, 1, 1, 0.3, 2.5, 2.5)
 
 
 def writing_steps() -> tuple[list[Step], list[float]]:
