@@ -169,6 +169,13 @@ def test_numba_reads_what_is_written_by_hand(lines: str, wanted: float) -> None:
     assert _run(lines)[0] == wanted
 
 
+def test_truth_values_are_arguments() -> None:
+    chosen = nfuser.fuse(lambda x, b: np.where(b, x, -x) + 0.625)
+    x = np.arange(5.0)
+    for b in (np.True_, np.False_):
+        np.testing.assert_array_equal(chosen(x, b), np.where(b, x, -x) + 0.625)
+
+
 def test_a_loop_is_said_in_few_instructions() -> None:
     """Numba's own lowering takes 150 for such a loop, some to raise an error."""
     loop = "for i{0} in range(stop):\n    store(x, i{0}, f64(1.0))\n"

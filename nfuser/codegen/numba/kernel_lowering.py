@@ -119,10 +119,10 @@ def lower_function(
         library = target.codegen().create_library(function.name)
         module = library.create_ir_module(function.name)
         made = target.declare_function(module, described)
-        entry = made.append_basic_block("entry")  # of what the stack holds
-        builder = ir.IRBuilder(entry)
+        builder = ir.IRBuilder(made.append_basic_block("entry"))  # of the stack
         target.call_conv.init_call_helper(builder)
         given = target.call_conv.decode_arguments(builder, arguments, made)
+        read = builder.block  # where all arguments are: truth values are compared
         begin = made.append_basic_block("begin")
         builder.position_at_end(begin)
         walk = _Walk(typing, target, builder, objects)
@@ -130,7 +130,7 @@ def lower_function(
             walk.function(function, zip(names, arguments, given, strict=True))
         none = target.get_constant_generic(builder, types.none, None)
         target.call_conv.return_value(builder, none)
-        builder.position_at_end(entry)
+        builder.position_at_end(read)
         builder.branch(begin)
         target.post_lowering(module, library)
         library.add_ir_module(module)
