@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from nfuser.codegen.printers.source import KernelForm, PlainSource
@@ -161,6 +161,14 @@ def scatter_kernels(op: ScatterOp, dtype: DType) -> ScatterKernels:
 def _compiled(
     entry: str, text: str, pointers: tuple[str, ...], numbers: int
 ) -> CpuKernel:
+    made, _ = KERNELS.get(_source(entry, text, pointers, numbers), "cpu", 0)
+    return made
+
+
+@cache
+def _source(
+    entry: str, text: str, pointers: tuple[str, ...], numbers: int
+) -> PlainSource:
     listed = ", ".join(f"CPointer({name})" for name in pointers)
     signature = f"void(int64, int64, {listed}, {', '.join(['int64'] * numbers)})"
     digest = hashlib.sha256(repr((text, signature)).encode()).hexdigest()
@@ -168,5 +176,4 @@ def _compiled(
     one = sc.const(1)
     launch = LaunchShape((one, one), (one, one), 1)
     form = KernelForm(digest, signature, kinds, CPU, (), (), (), launch, 0)
-    made, _ = KERNELS.get(PlainSource(form, entry, text), "cpu", 0)
-    return made
+    return PlainSource(form, entry, text)
