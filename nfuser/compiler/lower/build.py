@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.compiler.ir.scalars.functions import less
 from nfuser.compiler.lower.cpu.memory.staged_columns import stage_columns
+from nfuser.compiler.lower.cpu.memory.staged_tiles import stage_tile
 from nfuser.compiler.lower.cuda.async_copy import (
     Prefetch,
     dealt,
@@ -116,6 +117,7 @@ class _Builder:
         elif self.scheduled.turns is not None:
             lower_turns(self.values, self.scheduled.turns, self.out.store)
         elif not self.out.has_rows:
+            self.before.extend(stage_tile(self.values))
             self.out.store_rows()
             self._stmts[:] = self.tiles.with_lanes(self._stmts, {}, [])
         else:
@@ -131,6 +133,7 @@ class _Builder:
         elif is_flat:
             rows = self.nest.leaf(Binding.SERIAL)
             body = body if rows is None else (For(rows.index, rows.stop, body),)
+            body = (*self.before, *body)
         if is_flat:
             body = in_bounds(self.nest, body, items, inside=False)
         if turn := self._turn():

@@ -32,7 +32,8 @@ class CpuPointwise(OnCpu):
     """How a CPU runs a fusion without reductions: in pieces of the last group.
 
     Where something lies in memory along the group ``across``, it runs in tiles of both;
-    that is -1 where all lies along the last. Rows that are ``short`` it takes as they
+    that is -1 where all lies along the last. What is ``staged`` of it is copied to the
+    stack, a tile at a time, and read there. Rows that are ``short`` it takes as they
     are, not in pieces. It walks through ``streams`` places of memory at once, and
     stores past the cache if it is to ``bypass`` it.
     """
@@ -40,6 +41,7 @@ class CpuPointwise(OnCpu):
     groups: Groups
     patterns: Patterns
     across: int = -1
+    staged: Packed = frozenset()
     short: bool = False
     streams: int = 1
     bypass: bool = False
@@ -47,6 +49,7 @@ class CpuPointwise(OnCpu):
 
     def __str__(self) -> str:
         form = f"tiles, across={self.across}" if self.across >= 0 else "pieces"
+        form += f", staged={len(self.staged)}" if self.staged else ""
         form = "short rows" if self.short else form
         return f"pointwise({form}{_ways(self.streams, bypass=self.bypass)})"
 

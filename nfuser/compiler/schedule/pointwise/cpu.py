@@ -3,11 +3,18 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from nfuser.compiler.domains.maps import data_of
+from nfuser.compiler.domains.space import reads, roots
 from nfuser.compiler.schedule.facts.layout import is_unit
+from nfuser.compiler.schedule.facts.memory import memory_tensors
+from nfuser.compiler.schedule.facts.weight import weight
 from nfuser.compiler.schedule.heuristics.cpu import CpuPointwise
 from nfuser.compiler.schedule.nest import Binding, LastTile, NestBuilder
+from nfuser.compiler.schedule.placement.placement import Placement, Route, Where
 from nfuser.compiler.schedule.pointwise.interleave import (
     PIECE,
     WRITING,
@@ -18,8 +25,11 @@ from nfuser.compiler.schedule.pointwise.interleave import (
 if TYPE_CHECKING:
     from nfuser.compiler.ir.fusion import Fusion
     from nfuser.compiler.ir.scalars.scalar import LoopIndex
+    from nfuser.compiler.schedule.facts.facts import Access
+    from nfuser.compiler.schedule.facts.layout import Packed
     from nfuser.compiler.schedule.nest import Nest
     from nfuser.compiler.schedule.pointwise.flat_shape import FlatShape
+    from nfuser.compiler.schedule.scheduled import Scheduled
 
 CHUNK = 8192  # elements of one piece of work: they and their kin stay in L1 or L2
 TILE = (64, 64)  # sides of a tile: whole cache lines both ways, that L2 holds
@@ -31,7 +41,8 @@ def cpu_choice(fusion: Fusion, shape: FlatShape) -> CpuPointwise:
     """Run in tiles where memory runs two ways, else along rows, whole or in pieces."""
     across = _across(shape)
     if across >= 0:
-        return CpuPointwise(shape.groups, shape.patterns, across)
+        staged = _staged(fusion, shape, across)
+        return CpuPointwise(shape.groups, shape.patterns, across, staged)
     length = min(shape.count(shape.groups[-1:]), CHUNK)
     # Too short for pieces, though rows that pass the cache are stored in lines.
     # Rows of what is small share a kernel with all others.
@@ -55,16 +66,51 @@ def _across(shape: FlatShape) -> int:
     """
     if not shape.groups:
         return -1
-    lane = shape.group(-1)[-1]
-    crossing = [
-        a
-        for a in shape.found
-        if abs(a.steps.get(lane, 0)) * a.tensor.dtype.itemsize >= CACHE_LINE
-    ]
+    crossing = _crossing(shape)
     for number in range(len(shape.groups) - 2, -1, -1):
         if any(is_unit(a, shape.group(number)[-1]) for a in crossing):
             return number
     return -1
+
+
+def _crossing(shape: FlatShape) -> list[Access]:
+    """Return the accesses to a line of memory for each element of the last group."""
+    lane = shape.group(-1)[-1]
+    return [
+        a
+        for a in shape.found
+        if abs(a.steps.get(lane, 0)) * a.tensor.dtype.itemsize >= CACHE_LINE
+    ]
+
+
+def _staged(fusion: Fusion, shape: FlatShape, across: int) -> Packed:
+    """Return the reads along ``across`` of which the stack holds a tile.
+
+    Elements are gathered there, from the nearest cache: in memory the rows of a tile
+    lie pages apart, and those of arrays as long as a power of two share a few places of
+    that cache. Dear operations leave time to wait for memory: nothing is staged then.
+    """
+    if weight(fusion):
+        return frozenset()
+    row, facts, tensors = shape.group(across)[-1], shape.facts, memory_tensors(fusion)
+    staged = [
+        (tensors.index(a.tensor), a.point)
+        for a in _crossing(shape)
+        if is_unit(a, row)
+        and a.tensor not in fusion.outputs
+        and not (a.point.guard or data_of(a.point))
+    ]
+    return frozenset(staged[: facts.target.stack_elements // math.prod(TILE)])
+
+
+def place_tiles(made: Scheduled, heuristic: CpuPointwise) -> Scheduled:
+    """Return the schedule with what is staged placed on the stack."""
+    if not heuristic.staged:
+        return made
+    found = reads(made.fusion, roots(made.fusion, made.space))
+    staged = (key for key in found if made.is_input(key, heuristic.staged))
+    placed = dict.fromkeys(staged, Placement(Where.STACK, Route.LAID))
+    return replace(made, placements=placed)
 
 
 def cpu_nest(loops: tuple[LoopIndex, ...], heuristic: CpuPointwise) -> Nest:

@@ -98,4 +98,5 @@ def scheduled(
         return Scheduled(fusion, space, nest, strides, heuristic, target)
     nest = pointwise_cpu.cpu_nest(space.kept, heuristic)
     walk = Walk(heuristic.streams, heuristic.bypass)
-    return Scheduled(fusion, space, nest, strides, heuristic, target, walk=walk)
+    made = Scheduled(fusion, space, nest, strides, heuristic, target, walk=walk)
+    return pointwise_cpu.place_tiles(made, heuristic)
