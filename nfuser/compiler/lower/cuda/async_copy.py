@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.compiler.ir.base import node
 from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.lower.elements.loads import packet_start
 from nfuser.compiler.lower.kernel.kernel_ir import (
     Array,
     CopyPacket,
@@ -102,7 +103,7 @@ def in_turn(values: Values, turn: Leaf) -> Prefetch | None:
     for key in rows:
         tensor, dtype = key[0], key[0].dtype
         landing, at = landings.new(dtype, width)
-        source = values.address(*key) - values.lane_index
+        source = packet_start(values.address(*key), values.lane_index)
         place = at + turn.index % 2 * (whole // dtype.itemsize)
         buffer = values.buffers[tensor]
         copies.append(CopyPacket(landing, place, buffer, source, width))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.compiler.ir.scalars import scalar_walk
 from nfuser.compiler.ir.scalars.functions import less
+from nfuser.compiler.lower.elements.loads import packet_start
 from nfuser.compiler.lower.kernel.kernel_ir import (
     Array,
     Barrier,
@@ -137,7 +138,7 @@ class Stager:
             found = Var(local.dtype, key[0])
             put = SetElement(local, start + self._lane, found)
             return self._in_lanes(Let(found, Load(buffer, where)), put)
-        base = where - self._lane
+        base = packet_start(where, self._lane)
         return tuple(
             LoadPacket(local, start + at, buffer, base + at, size)
             for at, size in packets(buffer.dtype, self._width)

@@ -229,8 +229,8 @@ class Loads(Scopes):
             return False
         if any(self._chosen_in_lane(chosen, point) for chosen in data_of(point)):
             return False
-        base = address - lane.index
-        return lane.index not in scalar_walk.loops_in(base)
+        steps = packet_start(address, lane.index) + lane.index
+        return steps is _without_leaps(address, lane.index)
 
     def _chosen_in_lane(self, chosen: Datum, point: Point) -> bool:
         assert isinstance(chosen.tensor, TensorView)
@@ -242,7 +242,7 @@ class Loads(Scopes):
             return self._land_packet(key, address)
         buffer, width = self.buffers[tensor], self.lane_size
         array, at = self._rows_of(key)
-        base = address - self.lane_index
+        base = packet_start(address, self.lane_index)
         across = self.scheduled.is_access(key, self.scheduled.across)
         loads: tuple[Stmt, ...] = tuple(
             LoadPacket(array, at + start, buffer, base + start, chunk, across)
@@ -286,7 +286,7 @@ class Loads(Scopes):
     def _land_packet(self, key: Key, address: Scalar) -> Var:
         """Copy a packet to its place in shared memory, and take it from there."""
         tensor, taken = key[0], self.landed[key]
-        base = address - self.lane_index
+        base = packet_start(address, self.lane_index)
         copy = CopyPacket(
             taken.source, taken.index, self.buffers[tensor], base, taken.width
         )
@@ -303,14 +303,30 @@ class Loads(Scopes):
     def _condition(self, c: Scalar, point: Point, is_even: bool) -> Scalar:
         """Return a condition: of the first lane, if it ``is_even`` over all lanes."""
         found = self.index(c, point)
-        if not is_even:
-            return found
-        return scalar_walk.substitute([found], {self.lane_index: sc.const(0)})[0]
+        return packet_start(found, self.lane_index) if is_even else found
 
     def _is_early(self, key: Key) -> bool:
         """Tell whether ``key`` is read before anything else of its tile."""
         is_free = not key[1].guard and not data_of(key[1])
         return self.early is not None and self.place(key).in_tile and is_free
+
+
+def packet_start(x: Scalar, lane: Scalar) -> Scalar:
+    """Return ``x`` of the first lane of a packet."""
+    return scalar_walk.substitute([x], {lane: sc.const(0)})[0]
+
+
+def _without_leaps(address: Scalar, lane: Scalar) -> Scalar:
+    """Return ``address`` as its comparisons are at the first lane.
+
+    Those of what goes in packets are the same over all lanes.
+    """
+    leaps = {
+        x: packet_start(x, lane)
+        for x in scalar_walk.every([address])
+        if isinstance(x, sc.Binary) and x.op is scalar_op.Op.LT
+    }
+    return scalar_walk.substitute([address], leaps)[0] if leaps else address
 
 
 def risky(scalars: list[Scalar]) -> set[Scalar]:

@@ -35,17 +35,22 @@ class TensorLayout:
     alignment: int
 
 
+MOST_LANES = 8  # elements of a packet, at most
+
+
 @node
 class Linear:
     """An integer that starts somewhere and steps along loops.
 
-    ``irregular`` loops move it otherwise, by multiples of ``unit``.
+    ``irregular`` loops move it otherwise, by multiples of ``unit``. So does each of
+    ``leaps`` where it passes 0: there a roll goes back to the begin of its axis.
     """
 
     start: int
     steps: Mapping[LoopIndex, int]
     irregular: frozenset[LoopIndex]
     unit: int
+    leaps: tuple[Linear, ...] = ()
 
     def is_aligned(self, chunk: int, lanes: Sequence[LoopIndex]) -> bool:
         """Tell whether all but its way along ``lanes`` is a multiple of ``chunk``."""
@@ -61,7 +66,8 @@ class Linear:
         """Return how far this is from ``other``, whose loops are all regular."""
         loops = dict.fromkeys([*self.steps, *other.steps])
         steps = {x: self.steps.get(x, 0) - other.steps.get(x, 0) for x in loops}
-        return Linear(self.start - other.start, steps, self.irregular, self.unit)
+        start = self.start - other.start
+        return Linear(start, steps, self.irregular, self.unit, self.leaps)
 
 
 @node
@@ -87,6 +93,11 @@ class Access:
     def irregular(self) -> frozenset[LoopIndex]:
         """The loops along which the address does not step."""
         return self.address.irregular
+
+    @property
+    def edges(self) -> tuple[Linear, ...]:
+        """What passes 0 where the access begins, ends or leaps."""
+        return self.guards + self.address.leaps
 
     @property
     def loops(self) -> frozenset[LoopIndex]:
@@ -175,6 +186,7 @@ def linear_form(x: Scalar, facts: Facts) -> Linear:
     start = unit = 0
     steps: dict[LoopIndex, int] = {}
     irregular: set[LoopIndex] = set()
+    leaps: list[Linear] = []
     for moving, fixed, coefficient in _terms(x):
         for number in scalar_walk.evaluate_all(fixed, facts.sizes):
             coefficient *= number
@@ -184,8 +196,27 @@ def linear_form(x: Scalar, facts: Facts) -> Linear:
             steps[moving[0]] = steps.get(moving[0], 0) + coefficient
         else:
             unit = _common_divisor(unit, coefficient)
+            leap = _leap(moving, facts)
+            if leap is not None:
+                leaps.append(leap)
+                continue
             irregular.update(loop for a in moving for loop in scalar_walk.loops_in(a))
-    return Linear(start, steps, frozenset(irregular), unit)
+    return Linear(start, steps, frozenset(irregular), unit, tuple(leaps))
+
+
+def _leap(moving: tuple[Atom, ...], facts: Facts) -> Linear | None:
+    """Return what passes 0 where a term of ``moving`` factors does, between packets.
+
+    A CPU cuts the range of its loop there instead, wherever that is.
+    """
+    match moving:
+        case (sc.Binary(scalar_op.Op.LT),) if not facts.target.has_vectors:
+            gap = linear_form(_gap(moving[0]), facts)
+            is_between = gap.is_aligned(MOST_LANES, list(gap.steps))
+            falls = all(step == -1 for step in gap.steps.values())
+            return gap if is_between and falls and not gap.leaps else None
+        case _:
+            return None
 
 
 def _common_divisor(a: int, b: int) -> int:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import nfuser.compiler.ir.scalars.symbols as scalar_symbols
 from nfuser.compiler.ir.base import value
 from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.schedule.facts.facts import MOST_LANES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,7 +138,7 @@ def grouped(
 def _joins(outer: LoopIndex, inner: LoopIndex, access: Access, facts: Facts) -> bool:
     if facts.target.has_vectors and not _steps_on(access, outer, inner):
         return False
-    for moved in (access.address, *access.guards):
+    for moved in (access.address, *access.edges):
         step = moved.steps.get(inner, 0) * facts.size(inner.extent)
         if {outer, inner} & moved.irregular or moved.steps.get(outer, 0) != step:
             return False
@@ -181,7 +182,7 @@ def packet_width(
     size = 1
     for loop in group:
         size *= facts.size(loop.extent)
-    width = min(largest // min(a.tensor.dtype.itemsize for a in unit), 8)
+    width = min(largest // min(a.tensor.dtype.itemsize for a in unit), MOST_LANES)
     widths: list[int] = []
     while width >= 1:
         if size % width == 0:
@@ -203,7 +204,7 @@ def leader_of(
     unit = [a for a in found if is_unit(a, group[-1])]
     if not unit:
         return None
-    wide = min(16 // min(a.tensor.dtype.itemsize for a in unit), 8)
+    wide = min(16 // min(a.tensor.dtype.itemsize for a in unit), MOST_LANES)
     size = 1
     for loop in group:
         size *= facts.size(loop.extent)
@@ -245,7 +246,7 @@ def _may_lead(access: Access, group: Sequence[LoopIndex]) -> bool:
     """Tell whether rows of ``access`` begin where the host and kernels can tell."""
     where = access.address
     forward = all(step >= 0 for loop, step in where.steps.items() if loop not in group)
-    return forward and where.start >= 0 and not (where.irregular or access.guards)
+    return forward and where.start >= 0 and not (where.irregular or access.edges)
 
 
 LEAST_PACKETS = 4 * 32  # of a row that elements before and behind them are worth
@@ -337,7 +338,7 @@ def is_packed(
     return (
         facts.layouts[access.tensor].alignment % (chunk * itemsize) == 0
         and where.is_aligned(chunk, group)
-        and all(_is_even(g, group, 0 if leader else width) for g in access.guards)
+        and all(_is_even(g, group, 0 if leader else width) for g in access.edges)
     )
 
 
@@ -399,7 +400,7 @@ def across(
             and access.irregular.isdisjoint(group)
             and size >= LEAST_ACROSS
             and facts.layouts[access.tensor].alignment % size == 0
-            and all(_is_even(guard, group, 0) for guard in access.guards)
+            and all(_is_even(guard, group, 0) for guard in access.edges)
             and not is_packed(access, group, width, facts, leader)
         )
 
