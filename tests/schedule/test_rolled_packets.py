@@ -22,8 +22,9 @@ def _stencil(x: Any, shift: int) -> Any:
 
 
 def _turned(x: Any, shift: int) -> Any:
-    turned = np.roll(x, shift, axis=-1)
-    return x + np.where(np.arange(128) < 64, -turned, turned)
+    turned: Any = np.roll(x, shift, axis=-1)
+    halves: Any = np.where(np.arange(128) < 64, -turned, turned)
+    return x + halves
 
 
 def _largest(x: Any, shift: int) -> Any:

@@ -321,7 +321,7 @@ def _without_leaps(address: Scalar, lane: Scalar) -> Scalar:
 
     Those of what goes in packets are the same over all lanes.
     """
-    leaps = {
+    leaps: dict[Scalar, Scalar] = {
         x: packet_start(x, lane)
         for x in scalar_walk.every([address])
         if isinstance(x, sc.Binary) and x.op is scalar_op.Op.LT
