@@ -21,10 +21,9 @@ def _stencil(x: Any, shift: int) -> Any:
     return np.roll(x, shift, axis=1) + np.roll(x, -shift, axis=1) - 2 * x
 
 
-def _turned(x: Any, shift: int) -> Any:
-    turned: Any = np.roll(x, shift, axis=-1)
-    halves: Any = np.where(np.arange(128) < 64, -turned, turned)
-    return x + halves
+def _turned(x: Array, shift: int) -> Array:
+    turned = np.roll(x, shift, axis=-1)
+    return x + np.where(np.arange(128) < 64, -turned, turned)
 
 
 def _largest(x: Any, shift: int) -> Any:
