@@ -19,12 +19,15 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import nfuser
 from nfuser.errors import NfuserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SIZES = ((6, 3), (9, 1), (2, 17), (12, 70), (1, 5), (4, 300), (33, 4))
 ARRAYS = ("a", "b", "c", "y")
@@ -177,10 +180,14 @@ def _outcome(function: Any, given: list[Any]) -> tuple[str, Any]:
 
 
 def compare(
-    seed: int, backend: str | None, folder: Path, shapes: int = 3
+    seed: int,
+    backend: str | None,
+    folder: Path,
+    shapes: int = 3,
+    write: Callable[[int], tuple[str, int, int]] = generate,
 ) -> Counter[str]:
     """Run one program on arrays of several shapes; return what became of the calls."""
-    text, rank, axis = generate(seed)
+    text, rank, axis = write(seed)
     plain = loaded(text, folder, f"sweep{seed}")
     fused = nfuser.fuse(plain, backend=backend)
     rng = random.Random(seed)
@@ -206,8 +213,9 @@ def compare(
             np.testing.assert_array_equal(other, one, what)
             assert other.dtype == one.dtype, what
         kernels = fused.kernels(*mine, turns)
-        is_sweep = any("sweep" in str(k.schedule) for k in kernels)
-        seen["sweep" if is_sweep else "launches"] += 1
+        kinds = ("chain", "sweep")
+        found_kinds = (w for w in kinds if any(w in str(k.schedule) for k in kernels))
+        seen[next(found_kinds, "launches")] += 1
     return seen
 
 
@@ -218,9 +226,11 @@ def _listed(x: Any) -> tuple[Any, ...]:
 REFUSALS: Counter[str] = Counter()
 
 
-def main() -> None:
+def main(
+    write: Callable[[int], tuple[str, int, int]] = generate, about: str | None = __doc__
+) -> None:
     """Run programs, and say what became of them."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--programs", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--backend", choices=("cpu", "interpret"), default="cpu")
@@ -231,7 +241,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(given.seed, given.seed + given.programs):
             try:
-                seen += compare(seed, backend, Path(folder))
+                seen += compare(seed, backend, Path(folder), write=write)
             except Exception as error:  # noqa: BLE001 (all are counted)
                 wrong += 1
                 sys.stdout.write(f"seed {seed}: {type(error).__name__}: {error}\n")

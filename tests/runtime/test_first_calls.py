@@ -48,8 +48,20 @@ def _two(x: Any) -> Any:
     return np.exp(x).sum(1).sum(), np.roll(x, 1) * 2 + x[:, :1]
 
 
+def _chain(x: Any) -> Any:
+    p, y = np.empty_like(x), np.empty_like(x)
+    p[:, 0] = x[:, 0]
+    for k in range(1, x.shape[1]):
+        p[:, k] = 0.5 * p[:, k - 1] + x[:, k]
+    y[:, -1] = p[:, -1]
+    for k in range(x.shape[1] - 2, -1, -1):
+        y[:, k] = 0.5 * y[:, k + 1] + p[:, k]
+    return y
+
+
 FUNCTIONS: list[Callable[[Any], Any]] = [
     _two,
+    _chain,
     lambda x: (x * 2 + x[:, :1], x.sum(axis=0), np.cumsum(x, axis=1).T + 1),
     lambda x: ((x + 1j * x).conj() * x, np.sort(x, axis=1)[:, ::2] - x.mean()),
     lambda x: np.concatenate([x[1:] * 2, x[:1], np.exp(x)], axis=0).std(axis=1),
@@ -99,6 +111,19 @@ def test_who_finds_the_program_decides_nothing() -> None:
     info = cache.cache_info()
     assert (info.concretizations, info.runtimes, info.compiled) == (1, 1, 0)
     assert not _done()
+
+
+def test_who_finds_a_chain_finds_it_in_one_piece() -> None:
+    _begun(_chain, X)
+    cache, plan = _begun(_chain, X)
+    assert not _done()
+    assert str(plan.runtime.heuristics[-1]) == "chain(lanes=2)"
+    (found,) = cache.run([X])
+    np.testing.assert_array_equal(found, _chain(X))
+    assert not _done()
+    assert len(plan.runtime.segmented.kernels) == 2  # one is not launched
+    (found,) = cache.run([X[:5]])  # rows that are no chain
+    np.testing.assert_array_equal(found, _chain(X[:5]))
 
 
 def test_other_sizes_after_a_program_that_was_found_are_planned_here() -> None:

@@ -15,6 +15,7 @@ from nfuser.compiler.rewrite.passes import rewrite
 from nfuser.compiler.schedule.facts.facts import Facts, TensorLayout
 from nfuser.compiler.schedule.facts.target import H200
 from nfuser.compiler.schedule.heuristics.heuristics import (
+    ChainHeuristic,
     HorizontalHeuristic,
     SerialHeuristic,
 )
@@ -71,7 +72,8 @@ class Call:
     def heuristic(self) -> PartHeuristic:
         """Return what the scheduler would choose."""
         chosen = self.scheduler.heuristic(self.fusion, self.facts)
-        assert not isinstance(chosen, (HorizontalHeuristic, SerialHeuristic))
+        whole = (HorizontalHeuristic, ChainHeuristic, SerialHeuristic)
+        assert not isinstance(chosen, whole)
         return chosen
 
     def apply(self, heuristic: Heuristic) -> Scheduled:

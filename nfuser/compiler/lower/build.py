@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from nfuser.compiler.ir.tensor import TensorView
     from nfuser.compiler.lower.folds import fold
     from nfuser.compiler.schedule.nest import Leaf
-    from nfuser.compiler.schedule.scheduled import RowFolding
+    from nfuser.compiler.schedule.scheduled import RowFolding, Shared
 
 
 def build(scheduled: Scheduled, common: Common | None = None) -> Kernel:
@@ -101,7 +101,12 @@ class _Builder:
             tensor = argument.result
             if argument.by_value:
                 self.values.parameters[tensor] = self.common.parameter(tensor)
+        shared = self.scheduled.shared
         for tensor in memory_tensors(self.fusion):
+            if tensor in shared:
+                declared += self._declare_shared(tensor, shared[tensor])
+            if tensor in shared and tensor in inputs:
+                continue
             if tensor in inputs:
                 buffer = self.common.source(tensor)
                 self.values.buffers[tensor] = buffer
@@ -110,6 +115,18 @@ class _Builder:
                 self.outputs[tensor] = buffer
             declared.append(buffer)
         return declared
+
+    def _declare_shared(self, tensor: TensorView, shared: Shared) -> list[Buffer]:
+        """Find ``tensor`` in the array of which it is a part, whoever writes that."""
+        if not shared.room:
+            buffer = self.common.source(shared.whole)
+            self.values.buffers[tensor] = buffer
+            return [buffer]
+        column = self.common.column(shared)
+        self.values.columns[tensor] = column
+        if column not in self.values.arrays:
+            self.values.arrays.append(column)
+        return []
 
     def kernel(self) -> Kernel:
         if self.fusion.scans:

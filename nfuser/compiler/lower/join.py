@@ -13,11 +13,13 @@ from nfuser.compiler.ir.scalars import scalar_walk
 from nfuser.compiler.ir.scalars.functions import less, maximum, minimum
 from nfuser.compiler.lower.kernel.kernel_ir import (
     BOUND_NAMES,
+    Array,
     Buffer,
     For,
     Kernel,
     LaunchShape,
     LoopCounter,
+    Memory,
     Stmt,
     Var,
     guarded,
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from nfuser.compiler.dtypes import DType
     from nfuser.compiler.ir.scalars.scalar import Scalar
     from nfuser.compiler.ir.tensor import TensorView
-    from nfuser.compiler.schedule.scheduled import Joined, Scheduled
+    from nfuser.compiler.schedule.scheduled import Joined, Scheduled, Shared
 
 RESIDENT = 1280  # threads of a multiprocessor: parts take no more registers than one
 MOST_STRETCHES = 4096  # of a CPU's range: rows may be short, and to find them divides
@@ -49,10 +51,17 @@ class Common:
     sources: dict[TensorView, Buffer] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
     parameters: dict[TensorView, Var] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
     integers: dict[tuple[Scalar, DType], Var] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
+    columns: dict[TensorView, Array] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
 
     def source(self, tensor: TensorView) -> Buffer:
         """Return the buffer from which ``tensor`` is read."""
         return self.sources.setdefault(tensor, Buffer(tensor.dtype, tensor, "in"))
+
+    def column(self, shared: Shared) -> Array:
+        """Return the array in which a thread has what links pass on for its rows."""
+        whole = shared.whole
+        made = Array(whole.dtype, shared.room, Memory.LOCAL)
+        return self.columns.setdefault(whole, made)
 
     def parameter(self, tensor: TensorView) -> Var:
         """Return the variable that brings ``tensor``, which is passed by value."""
@@ -174,7 +183,7 @@ def joined(
         first.name,
         scheduled,
         _buffers(scheduled, kernels),
-        sum((k.arrays for k in kernels), ()),
+        tuple(dict.fromkeys(array for k in kernels for array in k.arrays)),
         tuple(
             common.parameter(a.result) for a in scheduled.fusion.arguments if a.by_value
         ),
@@ -217,11 +226,15 @@ def indices_bound(nest: Nest) -> BoundIndices:
 def _buffers(scheduled: Joined, kernels: Sequence[Kernel]) -> tuple[Buffer, ...]:
     """Return the buffers of all parts in the order of the whole fusion's tensors.
 
-    An argument that no part reads has a buffer all the same.
+    An argument that no part reads has a buffer all the same. That of rows is that of
+    what they are rows of.
     """
+    wholes: dict[TensorView | None, TensorView] = {}
+    for part in scheduled.parts:
+        wholes.update(() if part.turns is None else part.turns.wholes.items())
     found: dict[TensorView | None, list[Buffer]] = {}
     for buffer in dict.fromkeys(b for k in kernels for b in k.buffers):
-        found.setdefault(buffer.tensor, []).append(buffer)
+        found.setdefault(wholes.get(buffer.tensor, buffer.tensor), []).append(buffer)
     return tuple(
         found[t].pop(0) if t in found else Buffer(t.dtype, t, "in")
         for t in memory_tensors(scheduled.fusion)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from nfuser.compiler.schedule.facts.layout import Packed
     from nfuser.compiler.schedule.facts.target import Target
     from nfuser.compiler.schedule.heuristics.heuristics import (
+        ChainHeuristic,
         Heuristic,
         HorizontalHeuristic,
         PartHeuristic,
@@ -122,14 +123,16 @@ class Turns:
     """The loop that each thread runs through for its elements.
 
     ``states`` are what it carries, ``counter`` is the number of a turn as a tensor;
-    ``steps`` says how far apart in memory a turn stores an output and the next one
-    does, and ``starts`` where the first does. ``changes`` are truth values of which one
+    ``wholes`` are what outputs of a turn are rows of, ``steps`` says how far apart in
+    memory a turn stores an output and the next one does, and ``starts`` where the first
+    does. ``changes`` are truth values of which one
     holds in each turn that is not the last to change anything, if that can be told.
     """
 
     index: LoopIndex
     states: tuple[HeldState, ...]
     counter: TensorView | None
+    wholes: Mapping[TensorView, TensorView]
     steps: Mapping[TensorView, Scalar]
     starts: Mapping[TensorView, Scalar]
     changes: tuple[Change, ...] | None
@@ -143,6 +146,21 @@ class Turns:
 
 
 @node
+class Shared:
+    """A tensor of one link of a chain: the part of ``whole`` from ``begin`` on.
+
+    Links pass it on, so that all of them name the one array. A thread has it for itself
+    where it has ``room``, in elements: axes that tell ``rows`` apart do not count
+    there, as each lane has a place.
+    """
+
+    whole: TensorView
+    begin: Scalar
+    rows: frozenset[int]
+    room: int
+
+
+@node
 class Scheduled:
     """A fusion, the space and nest it runs in, and where its values lie.
 
@@ -150,7 +168,8 @@ class Scheduled:
     came of, and the name of the kernel's form. ``placements`` say where values lie
     between what makes them and what reads them; all others are inline, computed where
     they are read. What would have been placed if there were room is ``left_out``.
-    One that has a loop is the first of its ``turns``.
+    One that has a loop is the first of its ``turns``. A link of a chain has ``shared``
+    tensors.
     """
 
     fusion: Fusion
@@ -165,6 +184,9 @@ class Scheduled:
     rows: RowFolding | None = None
     walk: Walk = Walk()
     turns: Turns | None = None
+    shared: Mapping[TensorView, Shared] = field(
+        default_factory=dict["TensorView", "Shared"]
+    )
 
     @property
     def is_wide(self) -> bool:
@@ -253,11 +275,14 @@ class Scheduled:
 
 @node
 class Joined:
-    """A fusion whose parts run beside each other, each on blocks of its own."""
+    """A fusion whose parts run beside each other, each on blocks of its own.
+
+    Those of a chain are its links: they take turns on each row of a CPU's range.
+    """
 
     fusion: Fusion
     parts: tuple[Scheduled, ...]
-    heuristic: HorizontalHeuristic
+    heuristic: HorizontalHeuristic | ChainHeuristic
     target: Target
 
     @property

@@ -15,10 +15,7 @@ from typing import TYPE_CHECKING
 from nfuser.compiler.ir.expr import (
     Argument,
     Assign,
-    Constant,
     Expr,
-    FromScalar,
-    Iota,
     Pointwise,
     results,
     sources,
@@ -31,6 +28,7 @@ from nfuser.compiler.segment.computed_again import is_free, with_cheap_producers
 from nfuser.compiler.segment.elementwise import is_elementwise
 from nfuser.compiler.segment.order import Order
 from nfuser.compiler.segment.overwriting import Overwriting
+from nfuser.compiler.segment.piece import piece_of, wholes
 from nfuser.compiler.segment.segmented import Cut, Rejection, Segment, Segmented
 
 if TYPE_CHECKING:
@@ -113,8 +111,7 @@ class _Cutter:
         self.should_merge = should_merge
         self.why_apart = why_apart  # where that says no
         self.outputs = frozenset(fusion.roots)
-        # Both parts of a complex array are one to those who read them.
-        self._whole = {imag: real for real, imag in fusion.complex_arguments}
+        self._whole = wholes(fusion)
         self.group_of: dict[Expr, _Group] = {}
         self.groups = Order[_Group](())
         self._together = dict(fusion.sums_in_parts)
@@ -287,26 +284,7 @@ class _Cutter:
 
     def _fusion_of(self, exprs: list[Expr]) -> Fusion:
         """Return the fusion of a group: what it reads from others are arguments."""
-        defined = {t for e in exprs for t in results(e)}
-        outputs = self._stored(exprs)
-        body: dict[Expr, None] = {}
-        slots: dict[TensorView, int] = {}
-        for expr in exprs:
-            for tensor in sources(expr):
-                if tensor in defined:
-                    continue
-                defined.add(tensor)
-                definition = self.fusion.definition[tensor]
-                if isinstance(definition, (Constant, FromScalar, Iota)):
-                    body[definition] = None
-                    continue
-                slot = slots.setdefault(self._whole.get(tensor, tensor), len(slots))
-                if isinstance(definition, Argument):
-                    body[replace(definition, slot=slot)] = None
-                else:
-                    body[Argument(slot, tensor)] = None
-            body[expr] = None
-        return Fusion(self.fusion.name, tuple(body), outputs)
+        return piece_of(self.fusion, exprs, self._stored(exprs))
 
     def _stored(self, exprs: list[Expr]) -> list[TensorView]:
         """Return what a group leaves for others, or returns."""

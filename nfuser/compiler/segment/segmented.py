@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from nfuser.compiler.segment.sharding_propagation import PropagatedShardings
 
 
+IN_PLACE = "in place"  # the scheduler of what is an assignment, and nothing else
+
+
 @value
 class Rejection:
     """Why a scheduler will not take a fusion, and the result that it is about.
@@ -69,7 +72,7 @@ class Segment:
     @property
     def is_kernel(self) -> bool:
         """Whether a kernel runs it: not the library, and not nothing at all."""
-        return not self.is_library_call and not self.fusion.assignments
+        return not self.is_library_call and self.scheduler.name != IN_PLACE
 
 
 @node

@@ -12,6 +12,7 @@ from nfuser.compiler.ir.base import value
 from nfuser.compiler.ir.expr import (
     VIEWS,
     Argument,
+    Assign,
     Constant,
     FromScalar,
     Pointwise,
@@ -264,7 +265,7 @@ class _Explainer:
         return f"a view of {self.names[expr.slot]}" if views else self.names[expr.slot]
 
 
-_LEAVES = Argument | Constant | FromScalar
+_LEAVES = Argument | Constant | FromScalar | Assign  # which stores nothing itself
 
 
 def _operations(exprs: Sequence[Expr]) -> tuple[Operation, ...]:

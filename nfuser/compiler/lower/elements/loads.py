@@ -61,9 +61,16 @@ class Loads(Scopes):
         turns = self.scheduled.turns
         if turns is not None and tensor in turns.steps:
             total = turns.starts[tensor] + turns.index * turns.steps[tensor]
+        shared = self.scheduled.shared.get(tensor)
+        if shared is not None:
+            total = total + shared.begin
+        if shared is not None and shared.room:
+            total = total + self.lane_index
+        rows = frozenset[int]() if shared is None else shared.rows
         strides = self.scheduled.strides[tensor]
-        for p, stride in zip(point, strides, strict=True):
-            total = total + self.index(p, point) * stride
+        for axis, (p, stride) in enumerate(zip(point, strides, strict=True)):
+            if axis not in rows:
+                total = total + self.index(p, point) * stride
         return total
 
     def _chosen(self, chosen: Datum, point: Point) -> Scalar:
@@ -165,7 +172,9 @@ class Loads(Scopes):
         if key in self.staged:
             scope.stmts.append(Let(var, self.staged[key]))
             return var
-        load = Let(var, Load(self.buffers[tensor], address))
+        column = self.columns.get(tensor)
+        own = None if column is None else Element(column, address)
+        load = Let(var, own or Load(self.buffers[tensor], address))
         if self.nest.lane is None and self._is_early(key):
             assert self.early is not None
             array, at = self._rows_of(key)

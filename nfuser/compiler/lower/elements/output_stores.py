@@ -98,9 +98,13 @@ class Stores:
             values.emit(SetElement(place.array, place.index, value))
             return
         address = values.address(output, point)
+        if column := values.columns.get(output):
+            values.emit(SetElement(column, address, value))
+            return
         for tensor, buffer in self.slots():
             if tensor is output:
-                self.write(buffer, output, address, value, after)
+                there = values.buffers.get(output, buffer)
+                self.write(there, output, address, value, after)
 
     def _unrounded(self, output: TensorView, point: Point) -> Key:
         """Return what is stored: a store rounds to 16 bits itself."""

@@ -86,6 +86,7 @@ class Scopes:
         self.everywhere: set[Key] = set()  # of these, what steps past the end have too
         self.staged: dict[Key, Element] = {}  # what lies in a tile, and where
         self.buffers: dict[TensorView, Buffer] = {}
+        self.columns: dict[TensorView, Array] = {}  # what links of a chain pass on
         self.parameters: dict[TensorView, Var] = {}
         self.integers: dict[tuple[Scalar, DType], Var] = {}
         self.exclusive = exclusive_reads(scheduled)

@@ -95,6 +95,32 @@ class SweepHeuristic:
         return f"sweep({form})"
 
 
+@value
+class ChainHeuristic:
+    """How loops over the same rows run in one kernel of a CPU.
+
+    A thread takes ``lanes`` rows at once through all of them, as it takes elements
+    through one. None fit where it is 0.
+    """
+
+    groups: Groups
+    patterns: Patterns
+    lanes: int
+    even: bool
+    wide_index: ClassVar[bool] = True
+    most_threads: ClassVar[int] = 1
+    knobs: ClassVar[Mapping[Scalar, int]] = {}  # given at the launch
+
+    def of_link(self, tensors: int) -> SweepHeuristic:
+        """Return how one link runs, which has so many ``tensors`` in memory."""
+        return SweepHeuristic(
+            self.groups, ((),) * tensors, self.lanes, 1, True, self.even
+        )
+
+    def __str__(self) -> str:
+        return f"chain(lanes={self.lanes})"
+
+
 FlatHeuristic: TypeAlias = CudaPointwise | CpuPointwise | TransposeHeuristic
 ReductionHeuristic: TypeAlias = CudaReduction | CpuReduction
 PartHeuristic: TypeAlias = (
@@ -148,4 +174,6 @@ class SerialHeuristic:
         return "serial()"
 
 
-Heuristic: TypeAlias = PartHeuristic | HorizontalHeuristic | SerialHeuristic
+Heuristic: TypeAlias = (
+    PartHeuristic | HorizontalHeuristic | ChainHeuristic | SerialHeuristic
+)

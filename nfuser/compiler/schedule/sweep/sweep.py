@@ -43,7 +43,7 @@ LANES = (256, 64, 16)  # elements that a CPU thread takes through a loop at once
 RESTING = (32, 16, 8)  # that are looked at together: all of them wait for the last one
 PIECES = 8  # of work, at least, where there are elements enough
 FEW_LANES = (4, 2)  # where turns lie side by side: one waits for what it computes
-_TURN = 1000  # number of the loop over turns; those of nests are smaller
+_TURN = 1000  # number of the first loop over turns; those of nests are smaller
 
 
 class Sweeps:
@@ -74,30 +74,31 @@ class Sweeps:
         if loops and changes(turn) is not None:
             lanes, even = _resting(sizes)
         elif loops:
-            lanes, even = _lanes(sizes, loops[-1][-1], found, _aside(turn))
+            lanes, even = lanes_of(sizes, loops[-1][-1], found, aside(turn))
         return SweepHeuristic(groups, steps, lanes, 1, wide_index=True, even=even)
 
     def apply(self, fusion: Fusion, heuristic: Heuristic, target: Target) -> Scheduled:
         """Build the nest around the turns."""
         assert isinstance(heuristic, SweepHeuristic)
         turn = turn_of(fusion)
+        steps = _strides(fusion, turn, heuristic.patterns)
         return Scheduled(
             turn.fusion,
             turn.space,
-            _nest(turn.space.kept, heuristic, target),
-            _strides(fusion, turn, heuristic.patterns),
+            nest_of(turn.space.kept, heuristic, target),
+            steps,
             heuristic,
             target,
-            turns=_turns(fusion, turn, heuristic.patterns),
+            turns=turns_of(turn, steps),
         )
 
 
-def _aside(turn: FirstTurn) -> set[TensorView]:
+def aside(turn: FirstTurn) -> set[TensorView]:
     """Return what is stored before the turns or after them, and not in each."""
     return {t for t in turn.fusion.outputs if t not in turn.rows}
 
 
-def _lanes(
+def lanes_of(
     sizes: list[int],
     lane: LoopIndex,
     found: Sequence[Access],
@@ -159,22 +160,25 @@ def _strides(
     return found
 
 
-def _turns(fusion: Fusion, turn: FirstTurn, steps: Patterns) -> Turns:
+def turns_of(
+    turn: FirstTurn, strides: Mapping[TensorView, tuple[Scalar, ...]], number: int = 0
+) -> Turns:
+    """Return the loop around ``turn``: the one of this ``number`` in its kernel."""
     trips = turn.loop.trips
     assert trips is not None
-    found = strides(fusion, steps)
     apart: Mapping[TensorView, Scalar] = {
-        row: found[place.whole][place.axis] for row, place in turn.rows.items()
+        row: strides[place.whole][place.axis] for row, place in turn.rows.items()
     }
     starts: dict[TensorView, Scalar] = dict.fromkeys(apart, sc.const(0))
     if turn.loop.backwards:
         starts = {row: (trips - 1) * step for row, step in apart.items()}
         apart = {row: -step for row, step in apart.items()}
-    index = scalar_symbols.loop_index(_TURN, trips)
-    return Turns(index, turn.states, turn.turn, apart, starts, changes(turn))
+    index = scalar_symbols.loop_index(_TURN + number, trips)
+    wholes = {row: place.whole for row, place in turn.rows.items()}
+    return Turns(index, turn.states, turn.turn, wholes, apart, starts, changes(turn))
 
 
-def _nest(
+def nest_of(
     loops: tuple[LoopIndex, ...], heuristic: SweepHeuristic, target: Target
 ) -> Nest:
     """All groups over blocks and threads, or over the caller's range; then lanes."""

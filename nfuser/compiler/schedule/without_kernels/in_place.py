@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.compiler.ir.expr import Argument
-from nfuser.compiler.segment import Rejection
+from nfuser.compiler.segment.segmented import IN_PLACE, Rejection
 
 if TYPE_CHECKING:
     from nfuser.compiler.ir.fusion import Fusion
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class InPlace:
     """One assignment of what others leave in memory, to what they leave there."""
 
-    name = "in place"
+    name = IN_PLACE
 
     def can_schedule(self, fusion: Fusion) -> Rejection | None:
         """Take an assignment by itself."""

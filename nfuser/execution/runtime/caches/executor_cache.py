@@ -43,11 +43,11 @@ from nfuser.execution.runtime.pieces.concretized import (
 )
 from nfuser.execution.runtime.pieces.whats_new import why_concretized, why_scheduled
 from nfuser.execution.runtime.place import common_place, find_place
+from nfuser.execution.runtime.planning.chains import Chains
 from nfuser.execution.runtime.planning.plan import (
     NOTHING,
     Plan,
     build_plan,
-    facts_of,
     program_of,
     ready_plan,
     symbol_values,
@@ -133,6 +133,7 @@ class FusionExecutorCache:
         self._decided = frozenset(s for s in asked if isinstance(s, ScalarInput))
         self.concretizations: Memo[Hashable, Concretization] = Memo()
         self.runtimes: Memo[Hashable, FusionKernelRuntime] = Memo()
+        self._chains = Chains()
         self._backend = backend
         self._reader = InputReader(fusion, self.questions.scalars)
         self._plans: Memo[Hashable, Plan] = Memo()
@@ -186,16 +187,16 @@ class FusionExecutorCache:
         counters: Counters,
     ) -> Plan:
         """Return the plan of a call of which some process has kept all."""
-        program, name = kept.program, self.fusion.name
+        program, name, is_new_here = kept.program, self.fusion.name, counters.meet(self)
         assert program is not None
-        is_new_here = counters.meet(self)
         known = KnownConcretization(self._concretizing(answers))
-        found = self._concretization(answers, counters, is_new_here, lambda: known)
+        plain = self._concretization(answers, counters, is_new_here, lambda: known)
+        found = self._chains.of(plain) if program.has_chains else plain
         given = found, kept.heuristics, place
         build = partial(known_runtime, *given, program.forms, name)
         runtime = self._runtime(*given, counters, is_new_here, build)
-        launching = program.launching(runtime.kernels)
-        return ready_plan(found, runtime, place, tuple(arrays), launching, name)
+        own = found, runtime, place, tuple(arrays), program.launching(runtime.kernels)
+        return ready_plan(*own, name)
 
     def open_program(
         self,
@@ -278,11 +279,10 @@ class FusionExecutorCache:
         outputs: Mapping[int, Descriptor] = NOTHING,
     ) -> tuple[Concretization, Facts, bool]:
         """Return also whether the fusion is new to the caller."""
-        is_new_here = counters.meet(self)
-        make = self._concretizing(answers)
-        found = self._concretization(answers, counters, is_new_here, make)
-        values = symbol_values(arrays, integers)
-        return found, facts_of(found, place, arrays, values, outputs), is_new_here
+        is_new, make = counters.meet(self), self._concretizing(answers)
+        found = self._concretization(answers, counters, is_new, make)
+        given = found, place, arrays, symbol_values(arrays, integers), outputs
+        return *self._chains.chosen(*given), is_new
 
     def _concretization(
         self,

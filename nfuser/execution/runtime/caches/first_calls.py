@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from nfuser.compiler.ir.base import value
 from nfuser.compiler.ir.identity import spelled, structure
+from nfuser.compiler.schedule.registry import CHAINS
 from nfuser.execution.host.call.program import (
     AllocateSlot,
     CallProgram,
@@ -56,13 +57,15 @@ class KeptLaunch:
 class KeptProgram:
     """The program of a call, and the forms of the kernels that it launches.
 
-    Beside each stands what its name has after that of the whole fusion.
+    Beside each stands what its name has after that of the whole fusion. Pieces that a
+    CPU runs as one are one where it ``has_chains``.
     """
 
     inputs: tuple[Slot, ...]
     outputs: tuple[Slot, ...]
     body: tuple[HostStmt | KeptLaunch, ...]
     forms: tuple[tuple[str, KernelForm], ...]
+    has_chains: bool
 
     def launching(self, kernels: _Kernels) -> CallProgram:
         """Return the program that launches ``kernels``."""
@@ -178,4 +181,6 @@ def _kept_program(
         (made.segment.fusion.name.removeprefix(name), made.source.form)
         for made in kernels
     )
-    return KeptProgram(program.inputs, program.outputs, tuple(body), forms)
+    has_chains = any(made.segment.scheduler is CHAINS for made in kernels)
+    made = tuple(body), forms, has_chains
+    return KeptProgram(program.inputs, program.outputs, *made)

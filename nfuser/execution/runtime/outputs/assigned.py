@@ -30,13 +30,18 @@ def lay_out_assigned(
     layouts: dict[TensorView, TensorLayout],
     values: Mapping[Scalar, int],
 ) -> None:
-    """Add the layouts of what assignments read and give."""
+    """Add the layouts of what assignments read and give.
+
+    What a kernel has for itself lies nowhere.
+    """
     owner = owners(fusion)
     given = {a.result for a in fusion.arguments}
     for tensor in fusion.outputs:
         if tensor in owner and owner[tensor] not in given:
             layouts[owner[tensor]] = layouts[tensor]
     for assign in fusion.assignments:
+        if assign.source not in layouts:
+            continue
         whole = layouts[assign.source]
         layouts[assign.result] = whole
         offset = first_byte(assign, whole.strides, values)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random loops along an axis that pass arrays on to each other, against plain NumPy.
+
+``python -m tests.fuzz.chain_programs --programs 300`` runs as many. The arrays between
+loops are the function's own: some begin with anything, and some of those are read by
+nobody else, so that a kernel may have no more of them than a few rows.
+"""
+
+from __future__ import annotations
+
+import random
+
+from tests.fuzz.sweep_programs import main
+
+_GIVEN = ("a", "b", "c")
+
+
+class _Writer:
+    def __init__(self, seed: int) -> None:
+        rng = self._rng = random.Random(seed)
+        self.rank = rng.choice((2, 2, 2, 3, 3, 1))
+        self.axis = rng.randrange(self.rank)
+        self.own = ["p", "q", "r"][: rng.randint(1, 3)]
+        self.written: list[str] = []
+
+    def text(self) -> str:
+        """Return the function."""
+        rng = self._rng
+        lines = ["def program(a, b, c, m):", f"    n = a.shape[{self.axis}]"]
+        for name in self.own:
+            makers = ("np.empty_like(a)",) * 5 + ("np.zeros_like(a)", "a * 0.5")
+            lines.append(f"    {name} = {rng.choice(makers)}")
+        target = rng.choice(("a", "y", "y", "b"))
+        if target == "y":
+            lines.append("    y = np.empty_like(a)")
+        lines += self._there()
+        for _ in range(rng.choice((0, 0, 0, 1))):
+            lines += self._again()
+        if rng.random() < 0.6:
+            lines += self._middle()
+        lines += self._back(target)
+        more = rng.random()
+        if more < 0.15:
+            lines.append(f"    {target} = {target} + {rng.choice(self.own)}")
+        elif more < 0.25:
+            lines.append(f"    b[:] = {rng.choice(self.own)} * 0.5")
+        result = rng.choice((target, target, f"{target}, c", f"c, {target}"))
+        lines.append(f"    return {result}")
+        return "\n".join(lines) + "\n"
+
+    def _there(self) -> list[str]:
+        """Write all rows of the arrays between, each of the one before."""
+        rng = self._rng
+        lines = [f"    {x}{self._key('0')} = {self._row('0')}" for x in self.own]
+        lines.append("    for k in range(1, n):")
+        for name in self.own:
+            before = rng.choice((name, *self.own))
+            value = f"{self._row('k')} {self._sign()} {before}{self._key('k - 1')}"
+            if rng.random() < 0.3:
+                value += f" * {self._row('k - 1')}"
+            lines.append(f"        {name}{self._key('k')} = {value}")
+        return lines
+
+    def _again(self) -> list[str]:
+        """Change one of them where it is, along the same axis."""
+        name = self._rng.choice(self.own)
+        there = f"{name}{self._key('k')}"
+        value = f"{there} * 0.5 + {name}{self._key('k - 1')} {self._sign()} 1"
+        return ["    for k in range(1, n):", f"        {there} = {value}"]
+
+    def _middle(self) -> list[str]:
+        """Change one row between the loops."""
+        name, other = self._rng.choice(self.own), self._rng.choice(self.own)
+        value = f"{other}{self._key('n - 1')} {self._sign()} {self._row('n - 1')}"
+        return [f"    {name}{self._key('n - 1')} = {value}"]
+
+    def _back(self, target: str) -> list[str]:
+        """Go back, or there again, with what the first loop left."""
+        rng = self._rng
+        first, step, rows = rng.choice(
+            (
+                ("n - 1", "k + 1", "range(n - 2, -1, -1)"),
+                ("n - 1", "k + 1", "range(n - 2, -1, -1)"),
+                ("0", "k - 1", "range(1, n)"),
+            )
+        )
+        begin = f"{rng.choice(self.own)}{self._key(first)} * 0.5"
+        lines = [f"    {target}{self._key(first)} = {begin}"]
+        lines.append(f"    for k in {rows}:")
+        terms = [f"{x}{self._key('k')}" for x in self.own]
+        terms.append(f"{target}{self._key(step)} * 0.25")
+        if rng.random() < 0.4:
+            terms.append(self._row("k"))
+        if rng.random() < 0.2:
+            terms.append(f"{rng.choice(self.own)}{self._key(step)}")
+        value = terms[0]
+        for term in terms[1:]:
+            value += f" {self._sign()} {term}"
+        lines.append(f"        {target}{self._key('k')} = {value}")
+        return lines
+
+    def _sign(self) -> str:
+        return self._rng.choice(("+", "-"))
+
+    def _row(self, place: str) -> str:
+        rng = self._rng
+        value = rng.choice(_GIVEN) + self._key(place)
+        if rng.random() < 0.4:
+            value = f"{value} * {rng.choice(('0.5', '0.25', '2.0'))}"
+        return value
+
+    def _key(self, place: str) -> str:
+        keys = [":"] * (self.rank - 1)
+        keys.insert(self.axis, place)
+        return f"[{', '.join(keys)}]"
+
+
+def generate(seed: int) -> tuple[str, int, int]:
+    """Return the text of a program, how many axes its arrays have, and which it is."""
+    writer = _Writer(seed)
+    return writer.text(), writer.rank, writer.axis
+
+
+if __name__ == "__main__":
+    main(generate, __doc__)
