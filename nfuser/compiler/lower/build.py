@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from nfuser.compiler.ir.tensor import TensorView
     from nfuser.compiler.lower.folds import fold
     from nfuser.compiler.schedule.nest import Leaf
-    from nfuser.compiler.schedule.scheduled import RowFolding, Shared
+    from nfuser.compiler.schedule.scheduled import RowFolding, SharedPart
 
 
 def build(scheduled: Scheduled, common: Common | None = None) -> Kernel:
@@ -116,7 +116,7 @@ class _Builder:
             declared.append(buffer)
         return declared
 
-    def _declare_shared(self, tensor: TensorView, shared: Shared) -> list[Buffer]:
+    def _declare_shared(self, tensor: TensorView, shared: SharedPart) -> list[Buffer]:
         """Find ``tensor`` in the array of which it is a part, whoever writes that."""
         if not shared.room:
             buffer = self.common.source(shared.whole)

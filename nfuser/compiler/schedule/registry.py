@@ -9,7 +9,7 @@ from nfuser.compiler.schedule.pointwise.horizontal import Horizontal
 from nfuser.compiler.schedule.pointwise.pointwise import PointwiseScheduler
 from nfuser.compiler.schedule.reduction.reduction import Reduction
 from nfuser.compiler.schedule.scan.scan import Scans
-from nfuser.compiler.schedule.sweep.chain import Chains
+from nfuser.compiler.schedule.sweep.chain import ChainedSweeps
 from nfuser.compiler.schedule.sweep.serial import SerialLoops
 from nfuser.compiler.schedule.sweep.sweep import Sweeps
 from nfuser.compiler.schedule.without_kernels.array_library import LibraryCalls
@@ -63,7 +63,7 @@ def find_scheduler(fusion: Fusion) -> Finder | tuple[Rejection, ...]:
     return tuple(reasons if both.is_other else (*reasons, both))
 
 
-CHAINS = Chains(find_scheduler)
+CHAINS = ChainedSweeps(find_scheduler)
 """Takes pieces together that have schedulers of their own: who asks it says so."""
 
 

@@ -146,7 +146,7 @@ class Turns:
 
 
 @node
-class Shared:
+class SharedPart:
     """A tensor of one link of a chain: the part of ``whole`` from ``begin`` on.
 
     Links pass it on, so that all of them name the one array. A thread has it for itself
@@ -184,8 +184,8 @@ class Scheduled:
     rows: RowFolding | None = None
     walk: Walk = Walk()
     turns: Turns | None = None
-    shared: Mapping[TensorView, Shared] = field(
-        default_factory=dict["TensorView", "Shared"]
+    shared: Mapping[TensorView, SharedPart] = field(
+        default_factory=dict["TensorView", "SharedPart"]
     )
 
     @property

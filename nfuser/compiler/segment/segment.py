@@ -28,8 +28,14 @@ from nfuser.compiler.segment.computed_again import is_free, with_cheap_producers
 from nfuser.compiler.segment.elementwise import is_elementwise
 from nfuser.compiler.segment.order import Order
 from nfuser.compiler.segment.overwriting import Overwriting
-from nfuser.compiler.segment.piece import piece_of, wholes
-from nfuser.compiler.segment.segmented import Cut, Rejection, Segment, Segmented
+from nfuser.compiler.segment.segmented import (
+    Cut,
+    Rejection,
+    Segment,
+    Segmented,
+    piece_of,
+    wholes,
+)
 
 if TYPE_CHECKING:
     from nfuser.compiler.ir.scalars.scalar import Scalar

@@ -3,16 +3,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from nfuser.compiler.ir.base import node, value
+from nfuser.compiler.ir.expr import (
+    Argument,
+    Constant,
+    FromScalar,
+    Iota,
+    results,
+    sources,
+)
+from nfuser.compiler.ir.fusion import Fusion
 from nfuser.compiler.ir.text import Names, fusion_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nfuser.compiler.ir.expr import Expr
-    from nfuser.compiler.ir.fusion import Fusion
     from nfuser.compiler.ir.tensor import TensorView
     from nfuser.compiler.segment.sharding_propagation import PropagatedShardings
 
@@ -127,3 +136,34 @@ def _lines(segmented: Segmented, names: Names) -> list[str]:
         reasons = "; ".join(dict.fromkeys(str(r) for r in cut.reasons))
         lines.append(f"cut at {names.tensor(cut.tensor)}: {reasons}")
     return lines
+
+
+def piece_of(
+    program: Fusion, exprs: Sequence[Expr], outputs: Sequence[TensorView]
+) -> Fusion:
+    """Return ``exprs`` of ``program``, in order; what they read of others is given."""
+    defined = {t for e in exprs for t in results(e)}
+    whole = wholes(program)
+    body: dict[Expr, None] = {}
+    slots: dict[TensorView, int] = {}
+    for expr in exprs:
+        for tensor in sources(expr):
+            if tensor in defined:
+                continue
+            defined.add(tensor)
+            definition = program.definition[tensor]
+            if isinstance(definition, (Constant, FromScalar, Iota)):
+                body[definition] = None
+                continue
+            slot = slots.setdefault(whole.get(tensor, tensor), len(slots))
+            if isinstance(definition, Argument):
+                body[replace(definition, slot=slot)] = None
+            else:
+                body[Argument(slot, tensor)] = None
+        body[expr] = None
+    return Fusion(program.name, tuple(body), outputs)
+
+
+def wholes(program: Fusion) -> dict[TensorView, TensorView]:
+    """Return the real part for each imaginary one: they are one to those who read."""
+    return {imaginary: real for real, imaginary in program.complex_arguments}

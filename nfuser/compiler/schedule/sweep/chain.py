@@ -19,7 +19,7 @@ from nfuser.compiler.schedule.facts.layout import grouped, ordered
 from nfuser.compiler.schedule.facts.memory import memory_tensors, patterns
 from nfuser.compiler.schedule.facts.memory import strides as strides_in
 from nfuser.compiler.schedule.heuristics.heuristics import ChainHeuristic
-from nfuser.compiler.schedule.scheduled import Joined, Scheduled, Shared
+from nfuser.compiler.schedule.scheduled import Joined, Scheduled, SharedPart
 from nfuser.compiler.schedule.sweep.links import find_chain, is_long
 from nfuser.compiler.schedule.sweep.sweep import (
     FEW_LANES,
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from nfuser.compiler.ir.tensor import TensorView
     from nfuser.compiler.schedule.facts.facts import Access, Facts, Target
     from nfuser.compiler.schedule.heuristics.heuristics import Heuristic
-    from nfuser.compiler.schedule.sweep.links import Chain, Link, Place
+    from nfuser.compiler.schedule.sweep.links import Chain, Link, Section
     from nfuser.compiler.segment import FindScheduler
 
 
-class Chains:
+class ChainedSweeps:
     """Loops over the same rows that pass on what they leave, with all between them."""
 
     name = "chain"
@@ -139,7 +139,7 @@ class _Laid:
         self._chain, self._memory = chain, memory
         self._lanes, self._room, self._across = lanes, room, across
         self.strides: dict[TensorView, tuple[Scalar, ...]] = {}
-        self.shared: dict[TensorView, Shared] = {}
+        self.shared: dict[TensorView, SharedPart] = {}
 
     def out(self, link: Link) -> None:
         """Lay out the memory of one link."""
@@ -155,7 +155,9 @@ class _Laid:
                 steps = self.strides[whole]
                 self.strides[tensor] = steps[: row.axis] + steps[row.axis + 1 :]
 
-    def _part(self, tensor: TensorView, place: Place, turns: int | None) -> Shared:
+    def _part(
+        self, tensor: TensorView, place: Section, turns: int | None
+    ) -> SharedPart:
         rows = self._chain.columns.get(place.whole)
         own = self._memory[place.whole] if rows is None else self._column(place, rows)
         pairs = list(zip(own, place.starts, place.steps, strict=True))
@@ -167,9 +169,9 @@ class _Laid:
         left = [k for k in range(tensor.ndim) if k != turns]
         kept = frozenset(k for k, axis in enumerate(left) if axis in apart)
         room = self._room if is_long(place.whole, apart) else self._lanes
-        return Shared(place.whole, begin, kept, 0 if rows is None else room)
+        return SharedPart(place.whole, begin, kept, 0 if rows is None else room)
 
-    def _column(self, place: Place, rows: frozenset[int]) -> tuple[Scalar, ...]:
+    def _column(self, place: Section, rows: frozenset[int]) -> tuple[Scalar, ...]:
         """Return the strides of a column: lanes side by side for each of its places."""
         shape = place.whole.shape
         found: list[Scalar] = [sc.const(self._across)] * len(shape)

@@ -43,7 +43,7 @@ from nfuser.execution.runtime.pieces.concretized import (
 )
 from nfuser.execution.runtime.pieces.whats_new import why_concretized, why_scheduled
 from nfuser.execution.runtime.place import common_place, find_place
-from nfuser.execution.runtime.planning.chains import Chains
+from nfuser.execution.runtime.planning.chains import KnownChains
 from nfuser.execution.runtime.planning.plan import (
     NOTHING,
     Plan,
@@ -133,7 +133,7 @@ class FusionExecutorCache:
         self._decided = frozenset(s for s in asked if isinstance(s, ScalarInput))
         self.concretizations: Memo[Hashable, Concretization] = Memo()
         self.runtimes: Memo[Hashable, FusionKernelRuntime] = Memo()
-        self._chains = Chains()
+        self._chains = KnownChains()
         self._backend = backend
         self._reader = InputReader(fusion, self.questions.scalars)
         self._plans: Memo[Hashable, Plan] = Memo()

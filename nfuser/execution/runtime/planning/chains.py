@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.compiler.schedule.registry import CHAINS
-from nfuser.compiler.segment.chained import chained
+from nfuser.compiler.schedule.sweep.runs import chained
 from nfuser.execution.runtime.pieces.concretized import (
     Concretization,
     KnownConcretization,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nfuser.execution.runtime.place import Place
 
 
-class Chains:
+class KnownChains:
     """The concretizations of one cache, each with its chains in one piece."""
 
     def __init__(self) -> None:

@@ -18,8 +18,7 @@ from nfuser.compiler.ir.expr import Assign, Expr, Pointwise, results, sources
 from nfuser.compiler.ir.fusion import Fusion, live_exprs, with_results
 from nfuser.compiler.ir.point_op import is_copy
 from nfuser.compiler.segment.computed_again import is_free
-from nfuser.compiler.segment.piece import piece_of
-from nfuser.compiler.segment.segmented import IN_PLACE, Segment, Segmented
+from nfuser.compiler.segment.segmented import IN_PLACE, Segment, Segmented, piece_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
