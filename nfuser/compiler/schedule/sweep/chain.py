@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from nfuser.compiler.ir.tensor import TensorView
     from nfuser.compiler.schedule.facts.facts import Access, Facts, Target
     from nfuser.compiler.schedule.heuristics.heuristics import Heuristic
-    from nfuser.compiler.schedule.sweep.links import Chain, Link, Section
+    from nfuser.compiler.schedule.sweep.links import Chain, Link, Portion
     from nfuser.compiler.segment import FindScheduler
 
 
@@ -156,7 +156,7 @@ class _Laid:
                 self.strides[tensor] = steps[: row.axis] + steps[row.axis + 1 :]
 
     def _part(
-        self, tensor: TensorView, place: Section, turns: int | None
+        self, tensor: TensorView, place: Portion, turns: int | None
     ) -> SharedPart:
         rows = self._chain.columns.get(place.whole)
         own = self._memory[place.whole] if rows is None else self._column(place, rows)
@@ -171,7 +171,7 @@ class _Laid:
         room = self._room if is_long(place.whole, apart) else self._lanes
         return SharedPart(place.whole, begin, kept, 0 if rows is None else room)
 
-    def _column(self, place: Section, rows: frozenset[int]) -> tuple[Scalar, ...]:
+    def _column(self, place: Portion, rows: frozenset[int]) -> tuple[Scalar, ...]:
         """Return the strides of a column: lanes side by side for each of its places."""
         shape = place.whole.shape
         found: list[Scalar] = [sc.const(self._across)] * len(shape)

@@ -37,8 +37,8 @@ SWEEP, POINTWISE = "sweep", "pointwise"  # the schedulers of links
 
 
 @node
-class Section:
-    """Which section of ``whole`` a tensor is: ``starts + steps * index``."""
+class Portion:
+    """Which portion of ``whole`` a tensor is: ``starts + steps * index``."""
 
     whole: TensorView
     starts: tuple[Scalar, ...]
@@ -69,7 +69,7 @@ class Chain:
     """
 
     links: tuple[Link, ...]
-    places: Mapping[TensorView, Section]
+    places: Mapping[TensorView, Portion]
     columns: Mapping[TensorView, frozenset[int]]
     arrays: frozenset[TensorView]
 
@@ -127,7 +127,7 @@ class _Memory:
         self._fusion, self._links, self._begun = fusion, links, begun
         self._stored = set(stored)
         self._assigned = {a.value: a for a in fusion.assignments}
-        self._places: dict[TensorView, Section] = {}
+        self._places: dict[TensorView, Portion] = {}
         self._rows: dict[TensorView, dict[int, LoopIndex]] = {}
 
     def chain(self) -> Chain | Mismatch:
@@ -164,10 +164,10 @@ class _Memory:
         assign = self._assigned.get(tensor)
         if assign is not None:
             whole = self._whole(assign.source)
-            self._places[tensor] = Section(whole, assign.starts, assign.steps)
+            self._places[tensor] = Portion(whole, assign.starts, assign.steps)
         elif tensor not in self._fusion.outputs:
             zeros, ones = (sc.const(0),) * tensor.ndim, (1,) * tensor.ndim
-            self._places[tensor] = Section(self._whole(tensor), zeros, ones)
+            self._places[tensor] = Portion(self._whole(tensor), zeros, ones)
 
     def _whole(self, tensor: TensorView) -> TensorView:
         expr = self._fusion.definition[tensor]
@@ -177,7 +177,7 @@ class _Memory:
         return tensor
 
     def _is_own(
-        self, place: Section, point: Point, axis: int | None, link: Link
+        self, place: Portion, point: Point, axis: int | None, link: Link
     ) -> bool:
         """Tell whether all indices of the row are those of the kernel's row."""
         index = list(point.index)
