@@ -193,3 +193,8 @@ def test_what_neither_knows_is_told_with_the_source() -> None:
     assert "store(x, 0, undefined(x))" in str(caught.value)
     with pytest.raises(CompileError):
         _run("store(x, f64(1), f64(1))")
+
+
+def test_a_loop_may_end_in_its_first_turn() -> None:
+    text = "for i in range(stop):\n    store(x, i, f64(3.0))\n    break"
+    assert _run(text)[0] == 3.0

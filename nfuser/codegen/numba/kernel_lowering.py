@@ -251,6 +251,8 @@ class _Walk:
         self._block(body)
         self._ends.pop()
         self._names = outside
+        if builder.block.is_terminated:  # a loop of one turn at most
+            raise NotPrintedError(name)
         following = builder.add(index, _NUMBER(1), flags=("nsw",))
         index.add_incoming(following, builder.block)
         builder.branch(head)
