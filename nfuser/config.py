@@ -46,6 +46,7 @@ LOWERINGS = (
     "bound_angles",
     "prune",
     "share_addresses",
+    "fetch_tiles",
     "tile_draws",
     "interleave_vectors",
     "draw_packets",

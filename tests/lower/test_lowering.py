@@ -60,6 +60,10 @@ def _noise(x: Any) -> Any:
     return x + of(7).random(x.shape, np.float32)
 
 
+def _crossed(x: Any) -> Any:
+    return x + x.T
+
+
 def _power(x: Any) -> Any:
     return np.exp(x) / 3
 
@@ -77,6 +81,7 @@ CASES: dict[str, tuple[Callable[..., Any], Any]] = {
     "split_ranges": (_joined, X),
     "finish_rows": (_likely, X),
     "fetch_ahead": (_sum, X[:, :800]),
+    "fetch_tiles": (_crossed, X.reshape(80, 80)),
     "interleave_loops": (_sum, X),
     "bound_angles": (_sine, X),
     "prune": (_none, X),

@@ -170,9 +170,9 @@ class _CpuPrinter(Printer):
                 place = f"{self.buffer(buffer)}, {self.plain(index)}"
                 line = f"{self.array(array)}, {array.size}"
                 return [f"{self.primitive('store_line')}({place}, {line})"]
-            case Fetch(buffer, index):
+            case Fetch(buffer, index, level):
                 place = f"{self.buffer(buffer)}, {self.plain(index)}"
-                return [f"{self.primitive('fetch')}({place})"]
+                return [f"{self.primitive('fetch')}({place}, {level})"]
             case TakeTicket(var, buffer, index):
                 place = f"{self.buffer(buffer)}, {self.plain(index)}"
                 return [f"{self.var(var)} = {self.primitive('take_ticket')}({place})"]

@@ -72,7 +72,7 @@ def indices_of(stmt: Stmt, *, guarded: bool = False) -> list[Scalar]:
             | LoadPacket(_, _, _, index)
             | StorePacket(_, index)
             | StoreLine(_, index)
-            | Fetch(_, index)
+            | Fetch(_, index, _)
         ):
             return [index]
         case FindLine(_, _, index, most) | FindFirst(_, Load(_, index), most):

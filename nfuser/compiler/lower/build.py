@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.compiler.ir.scalars.functions import less
-from nfuser.compiler.lower.cpu.memory.staged_columns import stage_columns
-from nfuser.compiler.lower.cpu.memory.staged_tiles import stage_tile
+from nfuser.compiler.lower.cpu.memory.staged import stage_columns, stage_tile
 from nfuser.compiler.lower.cuda.async_copy import (
     Prefetch,
     dealt,

@@ -11,6 +11,7 @@ from nfuser.compiler.lower.build import build
 from nfuser.compiler.lower.cpu.bound_angles import bound_angles
 from nfuser.compiler.lower.cpu.finish_rows import finish_rows
 from nfuser.compiler.lower.cpu.memory.fetch_ahead import fetch_ahead
+from nfuser.compiler.lower.cpu.memory.fetch_tiles import fetch_tiles
 from nfuser.compiler.lower.cpu.memory.share_addresses import share_addresses
 from nfuser.compiler.lower.cpu.split_ranges import split_ranges
 from nfuser.compiler.lower.cpu.tile_draws import tile_draws
@@ -48,6 +49,7 @@ VECTOR_PASSES = (
     bound_angles,  # after interleave_loops, which folds into variables of each piece
     prune,
     share_addresses,
+    fetch_tiles,  # after share_addresses: requests are no accesses
     tile_draws,
     interleave_vectors,  # last: it counts what a loop has come to compute
 )

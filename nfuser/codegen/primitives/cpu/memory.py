@@ -245,28 +245,32 @@ def _up_to_line_rule(_typing: Any, pointer: Any, index: Any, most: Any) -> Any:
     return signature(types.int64, pointer, position, types.int64), emit
 
 
-def ask_for(builder: Any, place: Any) -> None:
-    """Emit the wish that what lies at ``place`` be brought near, to be read."""
+def ask_for(builder: Any, place: Any, level: int = 1) -> None:
+    """Emit the wish that what lies at ``place`` come to a cache, to be read."""
     kind = ir.FunctionType(ir.VoidType(), [_BYTES, I32, I32, I32])
     ask = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], kind)
-    to_read, all_caches, data = (ir.Constant(I32, k) for k in (0, 3, 1))
-    builder.call(ask, [builder.bitcast(place, _BYTES), to_read, all_caches, data])
+    to_read, locality, data = (ir.Constant(I32, k) for k in (0, 4 - level, 1))
+    builder.call(ask, [builder.bitcast(place, _BYTES), to_read, locality, data])
 
 
-def _fetch_rule(_typing: Any, pointer: Any, index: Any) -> Any:
-    """Bring what lies there near, to be read; nothing happens where nothing does."""
+def _fetch_rule(_typing: Any, pointer: Any, index: Any, level: Any) -> Any:
+    """Bring what lies there to a cache; nothing happens where nothing does."""
     position = _index_type(index)
-    if position is None or not isinstance(pointer, types.CPointer):
+    fits = isinstance(pointer, types.CPointer) and isinstance(
+        level, types.IntegerLiteral
+    )
+    if position is None or not fits:
         return None
 
     def emit(context: Any, builder: Any, _typed: Any, arguments: Any) -> Any:
-        ask_for(builder, builder.gep(arguments[0], [arguments[1]]))
+        place = builder.gep(arguments[0], [arguments[1]])
+        ask_for(builder, place, level.literal_value)
         return context.get_dummy_value()
 
-    return signature(types.void, pointer, position), emit
+    return signature(types.void, pointer, position, level), emit
 
 
-fetch = register("fetch", _fetch_rule)
+fetch = register("fetch", _fetch_rule, prefer_literal=True)
 up_to_line = register("up_to_line", _up_to_line_rule)
 settle = register("settle", _settle_rule)
 store_line = register("store_line", _store_line_rule, prefer_literal=True)

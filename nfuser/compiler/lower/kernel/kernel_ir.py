@@ -254,10 +254,11 @@ class StoreLine:
 
 @node
 class Fetch:
-    """Ask for the memory around ``buffer[index]``, which need not be an element."""
+    """Bring what lies around ``buffer[index]`` to a cache of a level; 1 is nearest."""
 
     buffer: Buffer
     index: Scalar
+    level: int
 
 
 @node

@@ -177,8 +177,8 @@ class _Printer:
             case StoreLine(to, index, array):
                 line = self._name(array, array.memory.value)
                 return f"{self.place(to, index)} = line({line})"
-            case Fetch(buffer, index):
-                return f"fetch({self.place(buffer, index)})"
+            case Fetch(buffer, index, level):
+                return f"fetch({self.place(buffer, index)}, {level})"
             case CopyPacket(to, at, of, index, width):
                 source = self.place(of, index)
                 return f"{self.place(to, at)} <- packet({source}, {width})"

@@ -228,13 +228,13 @@ def leader_of(
     return best, wide
 
 
-def line_of(leader: Access, width: int, length: int) -> int:
+def line_of(leader: Access, width: int, length: int, line_bytes: int) -> int:
     """Return how many elements lie between boundaries that packets are counted from.
 
     Warps move whole lines of memory where rows are so long that their ends, of up to a
     line, are few.
     """
-    line = LINE_BYTES // leader.tensor.dtype.itemsize
+    line = line_bytes // leader.tensor.dtype.itemsize
     return line if length >= LEAST_LINES * line else width
 
 
@@ -250,7 +250,6 @@ def _may_lead(access: Access, group: Sequence[LoopIndex]) -> bool:
 
 
 LEAST_PACKETS = 4 * 32  # of a row that elements before and behind them are worth
-LINE_BYTES = 128  # of memory that a cache moves at once
 LEAST_LINES = 128  # of a row, of which the ends may be two
 LEAST_ACROSS = 8  # bytes of packets of which two are read for one
 LED = 0.97  # share of their speed that packets keep beside such elements

@@ -42,6 +42,7 @@ class Target:
     block_bytes: int = 0  # of shared memory that every block may take
     cache_bytes: int = 0  # of the last cache, of what is read again
     near_bytes: int = 0  # of these, of what is fast to read again
+    line_bytes: int = 0  # of memory that a cache moves at once
     stack_elements: int = 0  # that a thread may keep of a row, in the cache next to it
     from_last: bool = False  # what ran before has left the last rows in the cache
 
@@ -51,6 +52,7 @@ CPU = Target(
     has_blocks=False,
     has_vectors=True,
     prepares_divisions=False,
+    line_bytes=64,  # those of x86-64, and of most others
     stack_elements=1 << 14,  # 128 KiB of f64, which a second cache holds
 )
 
@@ -80,6 +82,7 @@ def gpu(
         block_bytes=40 << 10,  # of 48 KiB that are granted unasked, less states
         cache_bytes=40 << 20,
         near_bytes=26 << 20,
+        line_bytes=128,
     )
 
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 CHUNK = 8192  # elements of one piece of work: they and their kin stay in L1 or L2
 TILE = (64, 64)  # sides of a tile: whole cache lines both ways, that L2 holds
 LEAST_SHORT = 1 << 19  # elements of what takes a kernel for short rows: 100 us of work
-CACHE_LINE = 64  # bytes: those of x86-64
 
 
 def cpu_choice(fusion: Fusion, shape: FlatShape) -> CpuPointwise:
@@ -75,11 +74,11 @@ def _across(shape: FlatShape) -> int:
 
 def _crossing(shape: FlatShape) -> list[Access]:
     """Return the accesses to a line of memory for each element of the last group."""
-    lane = shape.group(-1)[-1]
+    lane, line = shape.group(-1)[-1], shape.facts.target.line_bytes
     return [
         a
         for a in shape.found
-        if abs(a.steps.get(lane, 0)) * a.tensor.dtype.itemsize >= CACHE_LINE
+        if abs(a.steps.get(lane, 0)) * a.tensor.dtype.itemsize >= line
     ]
 
 

@@ -232,7 +232,8 @@ class RowShape:
         leader = self.leader(width)
         if leader is None:
             return 0
-        return line_of(leader, width, self.length) if is_kept else width
+        line_bytes = self.target.line_bytes
+        return line_of(leader, width, self.length, line_bytes) if is_kept else width
 
     def leader(self, width: int) -> Access | None:
         """Return the access whose packets of ``width`` are counted by, if not rows."""

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 ROWS_AHEAD = 8
 """A row of 128 elements takes 20 to 100 ns, memory 100 to 300 ns to answer."""
 
-LINE_BYTES = 64
 MOST_LINES = 16
 """A kilobyte, after which the processor has guessed the rest of a row."""
 
@@ -44,12 +43,13 @@ def fetch_ahead(kernel: Kernel) -> Kernel:
         if isinstance(loop, For) and loop.lane is not None and not gathers(loop.body):
             _collect(loop, rows[0], found)
     begin: list[Stmt] = []
+    line_bytes = kernel.scheduled.target.line_bytes
     for (buffer, first), stop in found.items():
-        lane = LINE_BYTES * 8 // buffer.dtype.bits
+        lane = line_bytes // buffer.dtype.itemsize
         # Short rows lie on lines with their neighbours.
         lines = made.loops.make(minimum(stop // lane, MOST_LINES))
         place = first + lines * lane
-        begin.append(For(lines, lines.extent, (Fetch(buffer, place),)))
+        begin.append(For(lines, lines.extent, (Fetch(buffer, place, 1),)))
     return made.to((*begin, *kernel.body) if begin else kernel.body)
 
 
