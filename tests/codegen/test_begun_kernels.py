@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,13 +20,17 @@ import pytest
 from llvmlite.binding import ffi
 
 import nfuser
+from nfuser.base.locks import holding_all
+from nfuser.codegen.numba import compiler_lock
 from nfuser.codegen.numba.compile_cpu import begin_cpu
-from nfuser.codegen.numba.compiler_lock import COMPILER, FINISHER, Later
+from nfuser.codegen.numba.compiler_lock import COMPILER, FINISHERS, Later
+from nfuser.codegen.numba.kernel_library import KernelCodegen
 from nfuser.execution.runtime.caches.shared_cache import forget_all
 from nfuser.execution.runtime.compile import executable
 from nfuser.execution.runtime.compile.executable import KERNELS
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from pathlib import Path
 
     from nfuser.codegen.printers.source import Source
@@ -37,6 +42,11 @@ def doubled(start, stop, x):
         store(x, i, load(x, i) * f64({0}))
 """
 SIGNATURE = "void(int64, int64, CPointer(float64))"
+
+
+@contextmanager
+def nobody_finishing() -> Generator[None]:
+    yield from holding_all(*FINISHERS)
 
 
 def test_numba_asks_llvm_nothing_that_it_would_wait_for(
@@ -56,6 +66,9 @@ def test_numba_asks_llvm_nothing_that_it_would_wait_for(
     made = finish()
     assert asked
     assert made.entry.encode() in made.code
+    # What takes long has no lock of llvmlite's: several are finished at once.
+    long = ("RunNewModulePassManager", "TargetMachineEmitToMemory")
+    assert not {f"LLVMPY_{name}" for name in long} & set(asked)
 
 
 def test_what_another_thread_came_to_is_told_to_all_who_wait() -> None:
@@ -73,11 +86,55 @@ def test_what_another_thread_came_to_is_told_to_all_who_wait() -> None:
 
 
 def test_kernels_are_begun_while_another_is_finished() -> None:
-    with FINISHER:  # as long as LLVM is busy
+    with nobody_finishing():  # as long as LLVM is busy
         found = [Later(lambda k=k: k) for k in range(3)]
         with COMPILER:
             assert not any(later.has_failed for later in found)
     assert [later.wait() for later in found] == [0, 1, 2]
+
+
+def test_several_kernels_are_finished_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    two = tuple(threading.RLock() for _ in range(2))
+    monkeypatch.setattr(compiler_lock, "FINISHERS", two)
+    compiler_lock._free_again()
+    both = threading.Barrier(2, timeout=30)
+    try:
+        before = sys.getswitchinterval()
+        assert sorted(x.wait() for x in [Later(both.wait), Later(both.wait)]) == [0, 1]
+        with nobody_finishing(), two[0], two[1]:
+            assert sys.getswitchinterval() == before
+    finally:
+        monkeypatch.undo()
+        compiler_lock._free_again()
+
+
+def test_kernels_that_are_finished_at_once_are_as_others() -> None:
+    numbers = [k + 0.5 for k in range(24)]
+    begun = [begin_cpu(SOURCE.format(x), "doubled", SIGNATURE) for x in numbers]
+    alone = [begin_cpu(SOURCE.format(x), "doubled", SIGNATURE)() for x in numbers]
+    found: dict[int, Any] = {}
+    left = list(enumerate(begun))
+
+    def finish_some() -> None:
+        while left:
+            number, finish = left.pop()
+            found[number] = finish()
+
+    threads = [threading.Thread(target=finish_some) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[k].code for k in range(24)] == [made.code for made in alone]
+
+
+def test_two_threads_have_no_tool_of_llvm_in_common() -> None:
+    codegen = KernelCodegen("tools")
+    with codegen.tools() as one:
+        with codegen.tools() as other:
+            assert not {*map(id, one)} & {*map(id, other)}
+        with codegen.tools() as again:
+            assert again is other
 
 
 def test_a_kernel_that_could_not_be_finished_is_compiled_again(
@@ -103,7 +160,7 @@ def test_a_kernel_that_could_not_be_finished_is_compiled_again(
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no forks")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_finishes_what_no_thread_of_its_own_would() -> None:
-    with FINISHER:
+    with nobody_finishing():
         begun = Later(lambda: 7)
         child = os.fork()
         if not child:
@@ -141,12 +198,12 @@ def test_who_holds_the_compiler_does_what_others_would_wait_for_it_with() -> Non
 def test_llvm_has_pythons_lock_soon_and_others_as_before() -> None:
     before = sys.getswitchinterval()
     during = Later(sys.getswitchinterval).wait()
-    with FINISHER:  # whoever was at work has done all of it
+    with nobody_finishing():  # whoever was at work has done all of it
         assert sys.getswitchinterval() == before
     assert during < before / 5
     assert Later(sys.getswitchinterval, COMPILER).wait() == before
     Later(lambda: sys.setswitchinterval(0.002)).wait()
-    with FINISHER:
+    with nobody_finishing():
         assert sys.getswitchinterval() == pytest.approx(0.002)
     sys.setswitchinterval(before)
 

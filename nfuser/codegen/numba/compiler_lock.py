@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One compile at a time, no fork in the middle of one, and nobody to disturb it.
 
-While LLVM finishes one kernel, Numba may be at work on the next: the one lets go of
+While LLVM finishes some kernels, Numba may be at work on the next: the one lets go of
 Python's lock, and the other has no use for LLVM.
 
 Numba's compiler is not safe under threads. LLVM below it has locks of its own, which
@@ -26,6 +26,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from importlib import import_module
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from nfuser.base.collector import no_collection
@@ -36,11 +37,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 COMPILER = threading.RLock()
-FINISHER = threading.RLock()  # what is taken by who has LLVM finish a kernel
+FINISHERS = tuple(threading.RLock() for _ in range(min(os.cpu_count() or 1, 4)))
+"""One of them is taken by who has LLVM finish a kernel: Numba begins with no more in
+the time that four take."""
+
 _NUMBA = ("numba.core.compiler_lock", "numba.cuda.core.compiler_lock")
 _LONGEST_WAIT = 60  # seconds at exit
 _TURN = 0.0005  # seconds that a thread has Python's lock while LLVM's waits for it
 _held: list[object] = []
+_free: SimpleQueue[threading.RLock]
+_at_work: list[None] = []  # finishers
+_usual: list[float] = []  # the turn of Python's lock when none was
 
 
 def undisturbed(work: Callable[[], T]) -> T:
@@ -55,11 +62,14 @@ def undisturbed(work: Callable[[], T]) -> T:
 class Later(Generic[T]):
     """What a thread that nobody knows is at work on, or will be once it has a lock.
 
-    It is done all the same where who waits for it is gone.
+    That is one of ``FINISHERS``, where none is given. It is done all the same where who
+    waits for it is gone.
     """
 
-    def __init__(self, work: Callable[[], T], lock: threading.RLock = FINISHER) -> None:
-        self._lock = lock
+    def __init__(
+        self, work: Callable[[], T], lock: threading.RLock | None = None
+    ) -> None:
+        self._lock = lock or FINISHERS[0]  # of a child, in which there are no others
         self._left: list[Callable[[], T]] = [partial(copy_context().run, work)]
         self._answers: list[tuple[Any, BaseException | None]] = []
         self._process = os.getpid()
@@ -123,7 +133,7 @@ def _work_off(
 def _steps(
     left: list[Callable[[], T]],
     answers: list[tuple[T | None, BaseException | None]],
-    lock: threading.RLock,
+    lock: threading.RLock | None,
     end: Callable[[], None],
 ) -> Generator[None]:
     """Wait inside ``try``, then work, then say what came of it, and that it did.
@@ -139,7 +149,8 @@ def _steps(
             raise
         except BaseException as error:  # noqa: BLE001 (it is raised there)
             meant_for_the_caller = error
-        with lock, no_collection(), _turns_with(lock):
+        holding = _one_finisher() if lock is None else lock
+        with holding, no_collection():
             _work_off(left, answers, meant_for_the_caller)
     except BaseException as error:  # noqa: BLE001 (it is raised where it was asked)
         answers.append((None, error))
@@ -148,22 +159,44 @@ def _steps(
 
 
 @contextmanager
-def _turns_with(lock: threading.RLock) -> Generator[None]:
+def _one_finisher() -> Generator[None]:
+    """Hold whichever of ``FINISHERS`` is free, or the first that is again."""
+    lock = _free.get()
+    try:
+        with lock, _short_turns():
+            yield
+    finally:
+        _free.put(lock)
+
+
+@contextmanager
+def _short_turns() -> Generator[None]:
     """Have Python's lock soon, each of the hundred times that LLVM is asked something.
 
     A thread that wants it waits for 5 ms else, as long as another has work in Python:
     LLVM stood still for a third of the time.
     """
-    before = sys.getswitchinterval()
-    if lock is FINISHER and before > _TURN:  # of whose holders there is one at a time
-        sys.setswitchinterval(_TURN)
-        try:
-            yield
-        finally:
+    try:
+        _at_work.append(None)
+        before = sys.getswitchinterval()
+        if before > _TURN:
+            _usual[:] = [before]
+            sys.setswitchinterval(_TURN)
+        yield
+    finally:
+        _at_work.pop()
+        if not _at_work and _usual:
+            before = _usual.pop()
             if sys.getswitchinterval() == _TURN:  # nobody has set another since
                 sys.setswitchinterval(before)
-    else:
-        yield
+
+
+def _free_again() -> None:
+    """Give all finishers to a child: a fork waits until none of them is held."""
+    global _free
+    _free = SimpleQueue[threading.RLock]()
+    for lock in FINISHERS:
+        _free.put(lock)
 
 
 def imported(name: str) -> Any:
@@ -183,7 +216,8 @@ def holds_compiler() -> bool:
 
     So it is where a process ends, and in what others do before a fork.
     """
-    return _is_ours() or FINISHER._is_owned()  # pyright: ignore[reportAttributeAccessIssue]
+    finishers: Any = FINISHERS
+    return _is_ours() or any(lock._is_owned() for lock in finishers)
 
 
 def _foreign_locks() -> Iterator[Any]:
@@ -217,7 +251,10 @@ at_fork(
     after_in_child=_held.clear,
 )
 waited_for(COMPILER)
-waited_for(FINISHER)  # whose holder may ask for the other
+for _lock in FINISHERS:
+    waited_for(_lock)  # whose holder may ask for the other
+_free_again()
+at_fork(after_in_child=_free_again)
 # A process does not end in the middle of a compile that somebody stopped waiting for.
-atexit.register(COMPILER.acquire, True, _LONGEST_WAIT)
-atexit.register(FINISHER.acquire, True, _LONGEST_WAIT)
+for _lock in (COMPILER, *FINISHERS):
+    atexit.register(_lock.acquire, True, _LONGEST_WAIT)

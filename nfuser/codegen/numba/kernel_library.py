@@ -10,23 +10,31 @@ bring counts together, and no engine, which would keep its code for ever.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportPrivateUsage=false
 # pyright: reportMissingTypeStubs=false, reportUntypedBaseClass=false
-# pyright: reportIncompatibleVariableOverride=false
+# pyright: reportIncompatibleVariableOverride=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
-from llvmlite.binding import get_process_triple
-from numba.core import cgutils
+from llvmlite.binding import Target, get_process_triple
+from numba.core import cgutils, config
 from numba.core import codegen as library
+from numba.core.llvm_bindings import create_pass_builder
 
 from nfuser.codegen.numba.llvm import contexts
 from nfuser.codegen.numba.llvm.llvm_passes import run_passes
+from nfuser.codegen.numba.llvm.without_lock import emit_object
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 
 class _Library(library.JITCodeLibrary):
+    _codegen: Any
+
     def __init__(self, codegen: Any, name: str) -> None:
         """Begin with nothing.
 
@@ -54,7 +62,7 @@ class _Library(library.JITCodeLibrary):
     def optimize(self) -> None:
         """Let LLVM read what was added, and make it fast.
 
-        Numba's lock need not be held: no other library has this context.
+        No lock need be held: no other library has this context.
         """
         self._codegen._check_llvm_bugs()
         context = contexts.create_context()
@@ -69,15 +77,19 @@ class _Library(library.JITCodeLibrary):
 
     def _optimize_functions(self, ll_module: Any) -> None:
         ll_module.data_layout = self._codegen._data_layout
-        for function in ll_module.functions:
-            run_passes(*self._codegen._function_pass_manager(), function)
+        with self._codegen.tools() as (_, builder):
+            for function in ll_module.functions:
+                run_passes(builder.getFunctionPassManager(), builder, function)
 
     def _optimize_final_module(self) -> None:
-        run_passes(*self._codegen._module_pass_manager(), self._final_module)
+        with self._codegen.tools() as (_, builder):
+            passes = builder.getModulePassManager()
+            run_passes(passes, builder, self._final_module)
 
     def emit(self) -> bytes:
         """Return the object file."""
-        return bytes(self._codegen._tm.emit_object(self._final_module))
+        with self._codegen.tools() as (machine, _):
+            return emit_object(machine, self._final_module)
 
 
 class KernelCodegen(library.JITCPUCodegen):
@@ -97,10 +109,32 @@ class KernelCodegen(library.JITCPUCodegen):
     def _triple(self) -> str:
         return get_process_triple()
 
-    @cached_property
-    def _only_builder(self) -> Any:
-        return super()._pass_builder()
+    def _customize_tm_options(self, options: dict[str, Any]) -> None:
+        super()._customize_tm_options(options)
+        self._options = options
+        self._idle: list[tuple[Any, Any]] = []
 
-    def _pass_builder(self, **_options: Any) -> Any:
-        """Return one for all kernels: llvmlite leaves something of each behind."""
-        return self._only_builder
+    @contextmanager
+    def tools(self) -> Generator[tuple[Any, Any]]:
+        """Lend a target machine and its builder of passes to one thread.
+
+        They serve many kernels: llvmlite leaves something of each builder behind.
+        """
+        try:
+            lent = self._idle.pop()
+        except IndexError:
+            target = Target.from_triple(self._triple)
+            machine = target.create_target_machine(**self._options)
+            lent = (
+                machine,
+                create_pass_builder(
+                    machine,
+                    opt=config.OPT,
+                    loop_vectorize=config.LOOP_VECTORIZE,
+                    slp_vectorize=config.SLP_VECTORIZE,
+                ),
+            )
+        try:
+            yield lent
+        finally:
+            self._idle.append(lent)

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from nfuser.codegen.numba.compiler_lock import COMPILER
-from nfuser.codegen.numba.llvm.llvm_passes import run_passes
 from nfuser.codegen.objects.machine_code import MachineCode
 
 
@@ -18,6 +17,8 @@ def compile_llvm(text: str, entry: str) -> MachineCode:
         import llvmlite.binding as llvm
 
         from nfuser.codegen.numba.llvm import contexts
+        from nfuser.codegen.numba.llvm.llvm_passes import run_passes
+        from nfuser.codegen.numba.llvm.without_lock import emit_object
 
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
@@ -35,4 +36,4 @@ def compile_llvm(text: str, entry: str) -> MachineCode:
         passes.add_instruction_combine_pass()
         passes.add_simplify_cfg_pass()
         run_passes(passes, llvm.create_pass_builder(machine, options), module)
-        return MachineCode(machine.emit_object(module), entry)
+        return MachineCode(emit_object(machine, module), entry)

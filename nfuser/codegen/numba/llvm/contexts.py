@@ -18,6 +18,8 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
+from nfuser.codegen.numba.llvm.without_lock import without_lock
+
 
 class _Context(llvm.ContextRef):
     def __init__(self, pointer: Any) -> None:
@@ -74,4 +76,10 @@ def create_context() -> Any:
 
 def parse_assembly(text: str, context: Any) -> Any:
     """Return the module that ``text`` says, in what ``create_context`` gave."""
-    return _taken(llvm.parse_assembly(text, context))
+    with ffi.OutputString() as error:
+        found = without_lock("ParseAssembly")(context, text.encode(), error)
+        made = _Module(found, context)
+        if error:
+            made.close()
+            raise RuntimeError(f"LLVM does not read this: {error}")
+    return made

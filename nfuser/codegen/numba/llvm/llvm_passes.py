@@ -13,13 +13,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from nfuser.codegen.numba.llvm.without_lock import without_lock
+
 
 def run_passes(passes: Any, builder: Any, code: Any) -> None:
     """Run ``passes``, which serve once, on a module or a function, and free them."""
-    from llvmlite.binding.newpassmanagers import NewPassManager
+    from llvmlite.binding.newpassmanagers import ModulePassManager, NewPassManager
 
+    kind = "Module" if isinstance(passes, ModulePassManager) else "Function"
     try:
-        passes.run(code, builder)
+        without_lock(f"RunNew{kind}PassManager")(passes, code, builder)
     finally:
         NewPassManager._dispose(passes)
         passes.detach()  # so nobody frees it again
