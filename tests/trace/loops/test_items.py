@@ -7,12 +7,15 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import nfuser
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 RNG = np.random.default_rng(4)
 
@@ -211,3 +214,24 @@ def test_sizes_are_stored_at_traced_places(function: Any) -> None:
     for length in (4, 5):
         wanted = function(np.ones(length), np.array([2]))
         np.testing.assert_array_equal(fused(np.ones(length), np.array([2])), wanted)
+
+
+def parts_of_rows(x: Any, n: int) -> None:
+    for k in range(n):
+        row = x[k] * 2
+        row[1:] = row[1:] + x[k, 1:]
+        x[k] = row
+
+
+@pytest.mark.parametrize("backend", ["cpu", "interpret"])
+@pytest.mark.parametrize("function", [parts_of_rows])
+def test_parts_of_rows_go_where_the_turn_counts(
+    function: Callable[[Any, int], None], backend: str
+) -> None:
+    fused = nfuser.fuse(function, backend=backend)
+    for n in (3, 70):
+        ours, theirs = (np.arange(3.0 * n).reshape(n, 3) for _ in range(2))
+        fused(ours, n)
+        function(theirs, n)
+        np.testing.assert_array_equal(ours, theirs)
+    assert fused.cache_info().traces == 1

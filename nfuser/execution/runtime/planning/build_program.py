@@ -236,7 +236,7 @@ class _Program:
                 assign = self.assigned[tensor]
                 whole = self._whole(assign)
                 offset = whole.offset + self._skipped(assign)
-                self.places[tensor] = SlotPart(whole.slot, offset)
+                self.places[tensor] = replace(whole, offset=offset)
             elif tensor not in self.places:
                 slot = self._slot(tensor)
                 self.places[tensor] = SlotPart(slot)
