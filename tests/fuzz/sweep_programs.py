@@ -91,8 +91,21 @@ class _Writer:
             if rng.random() < 0.3:
                 lines.append(f"{pad}    t{number} = {self._value(2)}")
                 self.names.append(f"t{number}")
-            lines.append(f"{pad}    {self._target()} = {self._value(2)}")
+            lines += (f"{pad}    {line}" for line in self._statement())
         return lines
+
+    def _statement(self) -> list[str]:
+        """Return an assignment, or an update: of a row, of a name of it, of a part."""
+        rng = self._rng
+        target, value, form = self._target(), self._value(2), rng.random()
+        if form < 0.6:
+            return [f"{target} = {value}"]
+        update = f"{rng.choice('+-*')}= {value}"
+        if form < 0.85:
+            return [f"{target} {update}"]
+        if form < 0.95:
+            return [f"row = {target}", f"row {update}"]
+        return [f"{target}[...] {update}"]
 
     def _key(self, place: str, *, beside: bool = False) -> str:
         rest = [_BESIDE.get(part, part) for part in self.rest] if beside else self.rest

@@ -223,8 +223,17 @@ def parts_of_rows(x: Any, n: int) -> None:
         x[k] = row
 
 
+def updates_of_rows(x: Any, n: int) -> None:
+    for k in range(n):
+        x[k][::2] += n
+        last = x[n - 1 - k]
+        last[last > 3] *= 0.5
+        last += x[k]
+        np.add(x[k], 0.5, out=x[k])
+
+
 @pytest.mark.parametrize("backend", ["cpu", "interpret"])
-@pytest.mark.parametrize("function", [parts_of_rows])
+@pytest.mark.parametrize("function", [parts_of_rows, updates_of_rows])
 def test_parts_of_rows_go_where_the_turn_counts(
     function: Callable[[Any, int], None], backend: str
 ) -> None:

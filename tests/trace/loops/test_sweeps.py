@@ -85,6 +85,20 @@ def strided(a: Any) -> None:
         a[k] = a[k - 3] * 0.5 + a[k]
 
 
+def both_ways(d: Any, w: Any) -> None:
+    for k in range(1, len(d)):
+        d[k] -= w[k] * d[k - 1]
+    for k in range(len(d) - 2, -1, -1):
+        d[k] -= w[k] * d[k + 1]
+
+
+def by_name(d: Any, w: Any) -> None:
+    for k in range(1, d.shape[1]):
+        row = d[:, k]
+        row -= w[:, k] * d[:, k - 1]
+        w[:, k] *= row
+
+
 def escaped(c: Any, n: int) -> Any:
     z, count = np.zeros_like(c), np.zeros(c.shape, np.int64)
     for _ in range(n):
@@ -126,6 +140,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], int]] = [
     (ahead, (_random(66),), 1),
     (twice_back, (_random(66, 17)[::-1],), 0),
     (strided, (_random(300, 7).astype(np.float32),), 1),
+    (by_name, (_random(5, 70, 3), _random(5, 70, 3)), 2),
     (escaped, (_random(20, 30) * 4 - 2, 100), 0),
     (scanned, (_random(70, 30), _random(30)), 0),
     (scanned, (_random(70, 300, 3).transpose(0, 2, 1), _random(3, 300)), 0),
@@ -183,6 +198,20 @@ def test_there_is_one_trace_and_one_kernel_for_any_number_of_turns() -> None:
         _ = fused(x, turns)
     info = fused.cache_info()
     assert (info.traces, info.compiled + info.loaded + info.reused) == (1, 1)
+
+
+@pytest.mark.parametrize("backend", [None, "interpret"])
+def test_rows_that_are_updated_in_place_are_sweeps_of_one_trace(
+    backend: str | None,
+) -> None:
+    fused = nfuser.fuse(both_ways, backend=backend)
+    for rows in (5, 1, 70, 9):
+        given = _random(rows, 30), _random(rows, 30)[::-1]
+        wanted, found = _run(both_ways, given), _run(fused, given)
+        np.testing.assert_array_equal(found, wanted)
+    kernels = fused.kernels(*given)
+    assert sum("sweep(" in str(k.schedule) for k in kernels) == 2
+    assert fused.cache_info().traces == 2  # one row, and more
 
 
 def test_a_loop_around_sweeps_launches_them() -> None:
@@ -366,7 +395,7 @@ def test_explain_says_that_a_loop_is_inside_a_kernel() -> None:
     assert "sweep" in text
 
 
-@pytest.mark.parametrize(("backend", "first"), [(None, 1010), ("interpret", 1010)])
+@pytest.mark.parametrize(("backend", "first"), [(None, 1044), ("interpret", 1044)])
 def test_random_recurrences(backend: str | None, first: int, tmp_path: Path) -> None:
     count = 4
     seen = sum(

@@ -14,6 +14,7 @@ from nfuser.compiler.ir.expr import (
     Reshape,
     Slice,
     Squeeze,
+    Take,
     results,
 )
 from nfuser.compiler.ir.fusion import with_sources
@@ -73,6 +74,8 @@ def _spelled(expr: Expr) -> tuple[object, ...]:
             return ("expand_dims", axes)
         case Squeeze(_, _, axes):
             return ("squeeze", axes)
+        case Take(_, index, _, axis):
+            return ("take", index, axis)
         case _:
             return (expr,)
 

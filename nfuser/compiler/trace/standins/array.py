@@ -50,7 +50,15 @@ class TracedArray(Methods, NumpyProtocols):
     """
 
     __slots__ = (
-        *("_base", "_chosen_of", "_held", "_is_array", "_is_own", "_is_shared"),
+        *(
+            "_base",
+            "_chosen_of",
+            "_counted",
+            "_held",
+            "_is_array",
+            "_is_own",
+            "_is_shared",
+        ),
         *("_is_variable", "_remake", "_root", "_seen", "_slot"),
     )
 
@@ -74,6 +82,7 @@ class TracedArray(Methods, NumpyProtocols):
         self._is_variable = False  # of a derivative
         self._is_shared = False  # perhaps another name's array, too
         self._chosen_of: tuple[tuple[TracedArray, TensorView], ...] = ()  # one of these
+        self._counted: Any = None  # the array and the key, if turns of a loop count it
         self._is_own = slot is not None  # whether what it holds lies in its memory
         self._base: TracedArray | None = base
         self._remake = remake
@@ -145,11 +154,16 @@ class TracedArray(Methods, NumpyProtocols):
         """Let the elements be those of a result, cast as ``out=`` casts them."""
         writes.write(self._tracer, self, value, "same_kind")
 
-    def _chain(self) -> tuple[TracedArray, Callable[[TensorView], TensorView]]:
-        """Return the root of all, and what makes this view of what it holds."""
+    def _chain(
+        self, end: TracedArray | None = None
+    ) -> tuple[TracedArray, Callable[[TensorView], TensorView]]:
+        """Return the root of all, and what makes this view of what it holds.
+
+        Or ``end``, which this is a view of, in place of the root.
+        """
         remakes: list[Callable[[TensorView], TensorView]] = []
         found = self
-        while found._base is not None and found._remake is not None:
+        while found is not end and found._base is not None and found._remake:
             remakes.append(found._remake)
             found = found._base
         return found, lambda held: reduce(lambda x, f: f(x), reversed(remakes), held)
@@ -182,6 +196,8 @@ class TracedArray(Methods, NumpyProtocols):
         if not shape:
             message = "len() of unsized object"
             raise TraceError(message)
+        if self._tracer.plain is None:
+            ask_of_range(sys._getframe(1), or_length=True)  # pyright: ignore[reportPrivateUsage]
         return self._tracer.consume_scalar(shape[0])
 
     def __iter__(self) -> Iterator[Any]:

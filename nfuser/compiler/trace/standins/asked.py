@@ -76,10 +76,13 @@ def ask_to_assign_outside(array: Any) -> None:
     raise _made(message, is_assigned=True, outside=array)
 
 
-def ask_of_range(frame: FrameType, *, or_table: bool = False) -> None:
+def ask_of_range(
+    frame: FrameType, *, or_table: bool = False, or_length: bool = False
+) -> None:
     """Ask for such a trace, if ``frame`` calls ``range``.
 
-    So it may be if it reads a table of NumPy's at places that are traced.
+    So it may be if it reads a table of NumPy's at places that are traced, or asks for
+    a length, of which it may make a range.
     """
     code = frame.f_code
     is_named = "range" in code.co_names
@@ -89,7 +92,8 @@ def ask_of_range(frame: FrameType, *, or_table: bool = False) -> None:
     if found is None:
         return
     is_read = or_table and found.instruction == "BINARY_SUBSCR"
-    if is_read or (is_named and found.called == "range"):
+    called = ("range", "len") if or_length else ("range",)
+    if is_read or (is_named and found.called in called):
         ask_to_rewrite()
 
 

@@ -35,8 +35,7 @@ def set_item(t: Tracer, x: Any, key: Any, value: Any) -> None:
         masks.put(t, x, listed, value)
         return
     part = indexing.get_item(t, x, key)
-    is_counted = part is not x and part._is_shared  # by a loop, and looked up anew
-    if is_counted or _is_apart(x, part):
+    if _is_apart(x, part):
         scatters.put(t, x, key, value, ScatterOp.SET)
         return
     if not _is_itself(t, part, value):

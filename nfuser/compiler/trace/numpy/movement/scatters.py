@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import nfuser.compiler.ops as ops
-import nfuser.compiler.trace.numpy.movement.indexing as indexing
+import nfuser.compiler.trace.numpy.movement.keys as keys
 import nfuser.compiler.trace.numpy.movement.writes as writes
 from nfuser.compiler.ir.expr import ScatterOp
 from nfuser.compiler.trace.standins.asked import to_be_assigned
@@ -22,7 +21,6 @@ from nfuser.compiler.trace.standins.standin import Standin
 from nfuser.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from nfuser.compiler.ir.tensor import TensorView
     from nfuser.compiler.trace.tracer import Tracer
 
 
@@ -63,26 +61,10 @@ def put(
     t: Tracer, x: Any, key: Any, value: Any, op: ScatterOp, verb: Any = None
 ) -> None:
     """Put values where a key with index arrays says, or add them to what is there."""
-    part, arrays, places, at = indexing.parts_of(t, x, key)
-    b = t.builder
-    if not arrays:  # each element once
+    if not writes.scatter(t, x, key, value, op):  # each element once
+        part = keys.parts_of(t, x, key)[0]
         found = value if verb is None else verb(part, value)
         writes.write(t, part, found, "same_kind")
-        return
-    held = t.tensor(part)
-    indices = indexing.together(b, arrays)
-    shape = indices[0].shape
-    kept = [n for k, n in enumerate(held.shape) if k not in places]
-    wanted = (*kept[:at], *shape, *kept[at:])
-    given = writes.fitted(t, value, wanted, held.dtype, "unsafe")
-    lead = tuple(range(len(shape)))
-    if at:
-        given = ops.moveaxis(b, given, tuple(k + at for k in lead), lead)
-    rows, back = ops.rows_first(b, held, places)
-    made: TensorView = ops.scatter(b, op, rows, indices, given)
-    if rows is not held:
-        made = ops.permute(b, made, back)
-    writes.write(t, part, t.wrap(made), "unsafe")
 
 
 HANDLERS: dict[str, Any] = {

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser.compiler.ops as ops
+import nfuser.compiler.trace.numpy.movement.keys as keys
 import nfuser.compiler.trace.numpy.names.refusals as refusals
 from nfuser.compiler.dtypes.promotion import safe_cast
+from nfuser.compiler.ir.expr import ScatterOp
 from nfuser.compiler.ir.scalars.functions import equal
 from nfuser.compiler.ops.shapes.assign import AssignedPart
 from nfuser.compiler.trace.standins.literals import array_of
 from nfuser.compiler.trace.standins.sizes import is_sequence
 from nfuser.compiler.trace.standins.standin import Standin
-from nfuser.errors import MutationError, UnsupportedError
+from nfuser.errors import MutationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,17 +43,16 @@ def write(t: Tracer, x: Any, value: Any, casting: str) -> None:
             "assign to its arguments"
         )
         raise MutationError(message)
-    part = x
-    while part is not None and part is not root:
-        if part._is_shared:  # at a place that differs from turn to turn
-            raise UnsupportedError(refusals.COUNTED)
-        part = part._base
     if root._is_shared:
         message = (
             "assign to x.copy(): an array that a loop bound anew may be another "
             "name's array, too, or that of before the loop"
         )
         raise MutationError(message)
+    counted = _counted(x)
+    if counted is not None:
+        _write_counted(t, x, counted, value, casting)
+        return
     held = root._operand()
     target = AssignedPart(b, held, views)
     new = fitted(t, value, target.shape, target.dtype, casting)
@@ -63,6 +64,50 @@ def write(t: Tracer, x: Any, value: Any, casting: str) -> None:
         held = b.point("copy", held)
         root._is_own = True
     root._hold(target.assigned(b, held, new))
+
+
+def _counted(x: Any) -> Any:
+    """Return the view at a place that a loop counts which ``x`` is, or is a view of."""
+    while x is not None and x._counted is None:
+        x = x._base
+    return x
+
+
+def _write_counted(t: Tracer, x: Any, counted: Any, value: Any, casting: str) -> None:
+    """Let ``x`` be ``value``, and put all of ``counted`` where the loop counts."""
+    b = t.builder
+    held = counted._operand()
+    target = AssignedPart(b, held, x._chain(counted)[1])
+    new = fitted(t, value, target.shape, target.dtype, casting)
+    row = target.assigned(b, held, new) if target.steps else new
+    whole, key = counted._counted
+    scatter(t, whole, key, t.wrap(row), ScatterOp.SET)
+
+
+def scatter(t: Tracer, x: Any, key: Any, value: Any, op: ScatterOp) -> bool:
+    """Put values where the index arrays of a key say, or add them to what is there.
+
+    Return whether there are any.
+    """
+    part, arrays, places, at = keys.parts_of(t, x, key)
+    if not arrays:
+        return False
+    b = t.builder
+    held = t.tensor(part)
+    indices = keys.together(b, arrays)
+    shape = indices[0].shape
+    kept = [n for k, n in enumerate(held.shape) if k not in places]
+    wanted = (*kept[:at], *shape, *kept[at:])
+    given = fitted(t, value, wanted, held.dtype, "unsafe")
+    lead = tuple(range(len(shape)))
+    if at:
+        given = ops.moveaxis(b, given, tuple(k + at for k in lead), lead)
+    rows, back = ops.rows_first(b, held, places)
+    made: TensorView = ops.scatter(b, op, rows, indices, given)
+    if rows is not held:
+        made = ops.permute(b, made, back)
+    write(t, part, t.wrap(made), "unsafe")
+    return True
 
 
 def fitted(

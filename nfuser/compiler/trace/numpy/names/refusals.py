@@ -30,10 +30,6 @@ SCATTER = (
     "write where(condition, new, x): assigning by a mask beside other indices is not "
     "supported yet"
 )
-COUNTED = (
-    "write where(condition, new, x), or assign to slices: assigning by an index that a "
-    "loop counts, as by arrays of integers, is not supported yet in loops"
-)
 MASKED_VALUES = (
     "take one value, or values of the same mask, as in x[mask] = f(y[mask]); or write "
     "x[...] = where(mask, values, x): how many elements a mask chooses is not known "
