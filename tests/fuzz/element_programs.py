@@ -81,6 +81,11 @@ class _Writer:
                 self._numbers.append(f"v{number}")
             elif form < 0.35:
                 self._put(depth, f"s = s * 0.5 + {self._value(at, 1)}")
+            elif form < 0.4:  # elements as they were before
+                self._put(depth, "w = y.copy()")
+                self._put(depth, f"{self._target(at)} = {self._value(at, 1)}")
+                self._put(depth, self._rng.choice(("w[0, 0] = s", "s = s + w[0, 0]")))
+                self._put(depth, "s = s * 0.5 + w[-1, 0]")
             elif form < 0.6:
                 self._put(depth, f"if {self._value(at, 1)} > {self._value(at, 1)}:")
                 self._put(depth + 1, f"{self._target(at)} = {self._value(at, 2)}")
@@ -142,7 +147,8 @@ def _arrays(rng: random.Random, n: int, m: int) -> list[Any]:
         elif layout < 0.4:
             x = np.repeat(x, 2, axis=0)[::2]
         found.append(x)
-    found.append(np.asarray([rng.randrange(n) for _ in range(n)]))
+    least = rng.choice((0, 0, -n))
+    found.append(np.asarray([rng.randrange(least, n) for _ in range(n)]))
     return found
 
 

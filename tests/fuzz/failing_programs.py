@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 
 from nfuser.errors import HostError, NfuserError
+from tests.fuzz.growing import SHAPES, Program
 from tests.fuzz.loaded import loaded
 from tests.fuzz.on_device import BACKENDS, fused_for
 from tests.fuzz.write_programs import copied, outcome, random_arrays, require_same
-from tests.fuzz.write_steps import SHAPES, Program, grow, writing_steps
+from tests.fuzz.write_steps import writing_steps
 
 _BEYOND = (0, -1, 777)
 
@@ -39,7 +40,7 @@ def generate(seed: int) -> tuple[str, int]:
     for number in range(before + rng.randint(1, 3)):
         if number == before:
             made.lines += _failing(made)
-        grow(made, rng.choices(steps, weights)[0])
+        made.grow(rng.choices(steps, weights)[0])
     text = made.text().replace("(a, b, n, t)", "(a, b, n, t, k)")
     return text, rank
 
@@ -52,7 +53,7 @@ def _failing(made: Program) -> list[str]:
     lines: list[str] = []
     for _ in range(rng.randint(1, 4)):
         trial = Program(rng, made.rank, [], dict(made.space))
-        grow(trial, rng.choice(writing_steps()[0][:2]))
+        trial.grow(rng.choice(writing_steps()[0][:2]))
         lines += [line for line in trial.lines if not line.startswith(" ")]
         made.count = max(made.count, trial.count)
     lines = [line for line in lines if " = " in line or "= " in line or "(" in line]
@@ -74,6 +75,7 @@ def _line(made: Program, turn: str) -> str:
     x = _written(made)
     forms = (
         f"{x}[k * ({turn})] = t",
+        f"{x}[k[:1] + {x}.shape[0] - 1 + ({turn})] = t",
         f"{x}[k * ({turn})] += 1",
         f"np.add.at({x}, k * ({turn}), 1)",
         f"np.linalg.inv(np.eye(2) * (1 - ({turn})))",

@@ -29,7 +29,11 @@ from nfuser.errors import NfuserError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SIZES = ((6, 3), (9, 1), (2, 17), (12, 70), (1, 5), (4, 300), (33, 4))
+SIZES = (
+    *((6, 3), (9, 1), (2, 17), (12, 70), (1, 5), (4, 300), (33, 4)),
+    *((7, 7), (2, 2), (40, 40)),
+)
+LARGE = ((700, 300),)  # which take an interpreter too long
 ARRAYS = ("a", "b", "c", "y")
 _RANGES = (
     "range(1, n)",
@@ -43,7 +47,7 @@ _RANGES = (
     "range(2, n, 1)",
     "range(m)",
 )
-_BESIDE = {"1:": ":-1", ":-1": "1:"}  # as many elements, but others
+_BESIDE = {"1:": ":-1", ":-1": "1:", "1:-1": ":-2"}  # as many elements, but others
 
 
 class _Writer:
@@ -139,7 +143,12 @@ class _Writer:
         if self.names and rng.random() < 0.3:
             return rng.choice(self.names)
         gap = rng.choice((-1, -1, -1, 0, 0, 1, -2))
-        beside = rng.random() < 0.15
+        if self.rank == 2 and rng.random() < 0.04:  # across, which fits squares alone
+            axis, self.axis = self.axis, 1 - self.axis
+            crossed = rng.choice(ARRAYS) + self._key(self._at(gap))
+            self.axis = axis
+            return crossed
+        beside = rng.random() < 0.25
         return rng.choice(ARRAYS) + self._key(self._at(gap), beside=beside)
 
 
@@ -205,7 +214,8 @@ def compare(
     fused = nfuser.fuse(plain, backend=backend)
     rng = random.Random(seed)
     seen: Counter[str] = Counter()
-    for sizes in rng.sample(SIZES, shapes):
+    every = SIZES if backend == "interpret" else (*SIZES, *LARGE)
+    for sizes in rng.sample(every, shapes):
         given = _arrays(rng, sizes, rank, axis)
         turns = rng.randint(1, 3)
         mine, theirs = ([_copied(x) for x in given] for _ in range(2))

@@ -3,8 +3,9 @@
 
 ``python -m tests.fuzz.write_programs --programs 300`` runs as many, each for several
 shapes, fused and plain. What it returns is compared, and what its arguments and arrays
-from outside hold then; where NumPy raises, what the statements before left is. A table
-tells how often two features stood in one program.
+from outside hold then; where NumPy raises, what the statements before left is. With
+``--each 30`` programs are chosen in which each two features stand together so often,
+and a table tells how often they do; ``--first`` and ``--programs`` are a part of them.
 """
 
 # What a traced function is given, and gives, has no static type.
@@ -19,15 +20,16 @@ import random
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nfuser.errors import AxisError, NfuserError, ShapeError
+from tests.fuzz.growing import SHAPES
 from tests.fuzz.loaded import loaded
 from tests.fuzz.on_device import BACKENDS, fused_for
-from tests.fuzz.write_steps import SHAPES, generate
+from tests.fuzz.pairs import Chosen, for_each_pair, table
+from tests.fuzz.write_steps import are_shared, generate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,11 +68,6 @@ def outcome(function: Any, given: list[Any]) -> tuple[str, Any]:
             return "returned", function(*given)
     except (NfuserError, ValueError, IndexError, TypeError, NameError) as error:
         return "raised", error
-
-
-def are_shared(seed: int) -> bool:
-    """Tell whether the arguments of a program lie in the memory of one array."""
-    return random.Random(f"shared {seed}").random() < 0.05
 
 
 @dataclass
@@ -240,21 +237,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programs", type=int, default=100)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--each", type=int, help="so often for each pair of features")
     parser.add_argument("--backend", choices=BACKENDS, default="cpu")
     given = parser.parse_args()
     tally, wrong = Tally(), 0
     features: Counter[str] = Counter()
-    pairs: Counter[tuple[str, str]] = Counter()
-    for seed in range(given.first, given.first + given.programs):
-        text, found, rank = generate(seed)
-        found = found | {"shared"} if are_shared(seed) else found
+    until = given.first + given.programs
+    if given.each is None:
+        chosen = [Chosen(seed) for seed in range(given.first, until)]
+    else:
+        every, counted = for_each_pair(given.each)
+        chosen = every[given.first : until]
+        _say(f"{table(counted)}\n{len(chosen)} of {len(every)} programs:")
+    for seed, wanted in chosen:
+        text, found, rank = generate(seed, wanted)
         features.update(found)
-        pairs.update(combinations(sorted(found), 2))
         try:
             compare(text, seed, rank, given.backend, tally)
         except Exception as error:  # noqa: BLE001 (each is a fault to be told)
             wrong += 1
-            _say(f"program {seed}: {type(error).__name__}: {error}")
+            _say(f"program {seed} {wanted}: {type(error).__name__}: {error}")
             if not isinstance(error, AssertionError):
                 _say(text)
     refused = sum(tally.refused.values())
@@ -264,8 +266,6 @@ def main() -> int:
     )
     _say(f"features: {dict(features)}")
     _say(f"refused: {dict(tally.refused.most_common(12))}")
-    rare = sorted(pairs.items(), key=lambda pair: pair[1])[:10]
-    _say(f"{len(pairs)} pairs of features; the rarest: {rare}")
     return int(bool(wrong))
 
 

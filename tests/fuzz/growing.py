@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A random program that grows line by line, while NumPy runs it."""
+
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    Lines: TypeAlias = tuple[list[str], str]  # of a step, and its feature
+    Step: TypeAlias = Callable[["Program"], Lines]
+
+SHAPES = {
+    1: ((7,), (33,), (6,), (100,), (9,), (1,), (0,)),
+    2: ((6, 7), (5, 33), (17, 5), (6, 6), (9, 4), (64, 65), (4, 1), (0, 3), (70, 70)),
+    3: ((4, 5, 6), (6, 6, 17), (7, 4, 5), (5, 9, 4), (9, 8, 8), (3, 1, 2), (5, 5, 5)),
+}
+_PARTS = (
+    *(":", "1:", ":-1", "1:-1", "::2", "1::2", "::-1", ":2", "0", "-1", "-2:"),
+    *("::3", ":-2:2", "2::-1"),
+)
+_HEAD = """\
+def shifted(x, by):
+    x += by
+    return x
+
+
+def halve(x):
+    x *= 0.5
+
+
+"""
+
+
+@dataclass
+class Program:
+    """The lines of a function, grown while NumPy runs them."""
+
+    rng: random.Random
+    rank: int
+    lines: list[str] = field(default_factory=list)
+    space: dict[str, Any] = field(default_factory=dict)
+    features: set[str] = field(default_factory=set)
+    count: int = 0
+
+    @classmethod
+    def begun(cls, rng: random.Random, rank: int) -> Program:
+        """Return a program that does nothing yet."""
+        shape = SHAPES[rank][0]
+        x = np.arange(float(np.prod(shape))).reshape(shape) % 5 - 1
+        space = {"a": x.copy(), "b": x[::-1] * 2, "n": 3, "t": 0.5, "G": np.ones(9)}
+        return cls(rng, rank, space=space)
+
+    @property
+    def arrays(self) -> list[str]:
+        """The names of arrays."""
+        return [
+            n for n, x in self.space.items() if isinstance(x, np.ndarray) and x.ndim
+        ]
+
+    def text(self) -> str:
+        """Return the program."""
+        made = [n for n in self.arrays if n not in ("a", "b", "G")] or ["b"]
+        rng = self.rng
+        made = rng.sample(made, min(len(made), rng.choice((3, 6))))
+        if rng.random() < 0.5:
+            made.append("a")
+        body = "\n".join(f"    {line}" for line in self.lines)
+        end = f"    return ({', '.join(made)},)\n"
+        return f"{_HEAD}def program(a, b, n, t):\n{body}\n{end}"
+
+    def grow(self, step: Step) -> None:
+        """Add the lines of a step, if NumPy takes them."""
+        lines, feature = step(self)
+        if not lines:
+            return
+        trial = {
+            n: x.copy() if isinstance(x, np.ndarray) else x
+            for n, x in self.space.items()
+        }
+        try:
+            with np.errstate(all="ignore"):
+                exec(_HEAD, trial)  # noqa: S102 (programs are text)
+                own = dict(self.space)
+                names = {k: trial[k] for k in ("shifted", "halve")}
+                exec("\n".join(lines), {"np": np, **names}, own)  # noqa: S102
+        except (ValueError, IndexError, TypeError, UnboundLocalError, NameError):
+            return
+        self.space = {n: x for n, x in own.items() if not n.startswith("_")}
+        self.lines += lines
+        self.features.add(feature)
+
+    # -- words ---------------------------------------------------------------
+
+    def name(self, letter: str) -> str:
+        """Return a name of its own."""
+        self.count += 1
+        return f"{letter}{self.count}"
+
+    def any(self) -> str:
+        """Return the name of an array, but not of that from outside."""
+        return self.rng.choice([n for n in self.arrays if n != "G"])
+
+    def alike(self, name: str) -> str:
+        """Return the name of an array of the same shape."""
+        shape = self.space[name].shape
+        return self.rng.choice([n for n in self.arrays if self.space[n].shape == shape])
+
+    def part(self, name: str) -> str:
+        """Return a view of an array by an index."""
+        return f"{name}[{self._key(self.space[name].ndim)}]"
+
+    def _key(self, ndim: int) -> str:
+        rng = self.rng
+        parts = [rng.choice(_PARTS) for _ in range(rng.randint(1, ndim))]
+        if rng.random() < 0.1:
+            parts.insert(rng.randint(0, len(parts)), "...")
+        if rng.random() < 0.05:
+            parts.insert(0, "None")
+        return ", ".join(parts)
+
+    def shape_of(self, text: str) -> tuple[int, ...] | None:
+        """Return the shape of an expression; None where NumPy refuses it."""
+        try:
+            return np.shape(eval(text, {"np": np}, dict(self.space)))
+        except (IndexError, ValueError, TypeError):
+            return None
+
+    def value(self, shape: tuple[int, ...], whole: str) -> str:
+        """Return an expression that stretches to ``shape`` for any sizes."""
+        rng = self.rng
+        found = [str(rng.randint(-3, 3)), "t", f"{rng.randint(1, 5)}.0"]
+        for _ in range(14):
+            name = whole if rng.random() < 0.45 else self.any()
+            text = name if rng.random() < 0.2 else self.part(name)
+            own = self.shape_of(text)
+            if own is None or len(own) > len(shape):
+                continue
+            try:
+                fits = np.broadcast_shapes(own, shape) == shape
+            except ValueError:
+                continue
+            found += [text] * 4 if fits else []
+        one, two, three = (rng.choice(found) for _ in range(3))
+        forms = (
+            one,
+            f"{one} {rng.choice('+-')} {two}",
+            f"0.5 * ({one} + {two})",
+            f"{one} * 0.25 - {two}",
+            f"np.where({one} > {two}, {two}, {three})",
+            f"np.minimum({one}, {two}) + {three}",
+            f"np.abs({one}) - {self.any()}.sum() * 0.01",
+            f"np.maximum({one}, -{two})",
+        )
+        return rng.choice(forms)
+
+    def store(self) -> str:
+        """Return a line that assigns to a part, or an empty one."""
+        rng = self.rng
+        x = self.any()
+        if rng.random() < 0.2:
+            shape = self.space[x].shape
+            small = rng.choice(("0.5", "t", f"0.5 * ({self.value(shape, x)})"))
+            return f"{x} {rng.choice(('+=', '-=', '*='))} {small}"
+        target = self.part(x)
+        shape = self.shape_of(target)
+        if shape is None:
+            return ""
+        op = rng.choice(("=", "=", "=", "+=", "-="))
+        return f"{target} {op} {self.value(shape, x)}"
