@@ -150,3 +150,32 @@ def test_one_kernel_adds_up_odd_rows_of_many_lengths() -> None:
     lengths = [3, 17, 33, 65, 99, 129, 191, 257, 385, 513, 1025, 4097, 20_001]
     arrays = (np.empty((2000, n), np.float32) for n in lengths)
     assert len({k.source for x in arrays for k in fused.kernels(x)}) <= 2
+
+
+def _turned(x: Any, cos: Any, sin: Any) -> Any:
+    half = x.shape[-1] // 2
+    turned = np.concatenate([-x[..., half:], x[..., :half]], axis=-1)
+    return x * cos + turned * sin
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3)])
+def test_packets_beside_which_elements_are_read_follow_each_other(
+    order: tuple[int, ...],
+) -> None:
+    random = np.random.default_rng(4)
+
+    def of(rows: int, length: int) -> tuple[Array, Array, Array]:
+        shape = np.array((2, 16, rows, length))[list(order)]
+        shapes = shape, (rows, length), (rows, length)
+        made = [random.standard_normal(s).astype(ml_dtypes.bfloat16) for s in shapes]
+        return made[0].transpose(order), made[1], made[2]
+
+    fused = nfuser.fuse(backend="interpret")(_turned)
+    (kernel,) = fused.kernels(*of(2048, 17))
+    # In the second order cos and sin begin anew with each row: by elements as well.
+    items = "" if order == (0, 1, 2, 3) else ", items=2"
+    assert str(kernel.schedule) == f"pointwise(width=8, threads=256{items})"
+    small = of(24, 9)
+    expected = _turned(*(a.astype(np.float32) for a in small))
+    found = fused(*small).astype(np.float32)
+    np.testing.assert_allclose(found, expected, rtol=1e-2, atol=1e-2)

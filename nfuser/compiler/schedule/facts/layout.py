@@ -258,7 +258,7 @@ LED = 0.97  # share of their speed that packets keep beside such elements
 # Share of the memory's speed that accesses of so many bytes reach, roughly; and what
 # single elements lose of it whose neighbours in a warp lie packets away.
 _SPEED = {1: 0.3, 2: 0.5, 4: 0.8, 8: 0.95, 16: 1.0}
-_LOST = {1: 0.2, 2: 0.35, 4: 0.08, 8: 0.05, 16: 0.0}
+_LOST = {1: 0.2, 2: 0.2, 4: 0.08, 8: 0.05, 16: 0.0}
 
 
 def worth_in_packets(

@@ -16,7 +16,8 @@ from nfuser.compiler.schedule.pointwise.sharing import sharing
 if TYPE_CHECKING:
     from nfuser.compiler.ir.fusion import Fusion
     from nfuser.compiler.ir.scalars.scalar import LoopIndex, Scalar
-    from nfuser.compiler.schedule.facts.layout import Groups
+    from nfuser.compiler.schedule.facts.facts import Access
+    from nfuser.compiler.schedule.facts.layout import Groups, Packed
     from nfuser.compiler.schedule.nest import LoopAxis, Nest
     from nfuser.compiler.schedule.pointwise.flat_shape import FlatShape
 
@@ -35,7 +36,7 @@ def cuda_choice(fusion: Fusion, shape: FlatShape) -> CudaPointwise:
         lanes, found, facts = shape.group(-1), shape.found, shape.facts
         width = limited(shape.width, fusion)
         together = packed(lanes, found, width, facts, memory_tensors(fusion))
-    items, along = _items(fusion, shape, width)
+    items, along = _items(fusion, shape, width, together)
     # Blocks inside the shared group: one stretch of a row, in pieces that stay near.
     blocks = -(-shape.count(shape.groups[along + 1 :]) // (width * THREADS))
     pieces = -(-blocks // NEAR_BLOCKS)
@@ -72,7 +73,9 @@ def _in_packets(shape: FlatShape) -> FlatShape:
     return best
 
 
-def _items(fusion: Fusion, shape: FlatShape, width: int) -> tuple[int, int]:
+def _items(
+    fusion: Fusion, shape: FlatShape, width: int, together: Packed
+) -> tuple[int, int]:
     """Return how many packets a thread takes, and the group that they lie along.
 
     That is -1 where they are just neighbours, as many as keep memory busy.
@@ -81,9 +84,25 @@ def _items(fusion: Fusion, shape: FlatShape, width: int) -> tuple[int, int]:
     several = _in_flight(fusion, 1) if width == 1 else 0
     shared, along = sharing(fusion, shape.groups, shape.found, shape.facts, several)
     is_better = items == 1 or (width == 1 and shared >= items)
-    if is_better and shared * width * weight(fusion) <= PACKET_LIMIT:
-        return shared, along
-    return items, -1
+    if not is_better or shared * width * weight(fusion) > PACKET_LIMIT:
+        return items, -1
+    beside = _beside(fusion, shape, together) if width > 1 else []
+    if beside:
+        # Elements of another row miss the lines that the ones before have brought.
+        elements, size = shape.count(shape.groups), shape.facts.bytes_of
+        is_repeated = any(size(a) < elements * a.tensor.dtype.itemsize for a in beside)
+        return (shared if is_repeated else 1), -1
+    return shared, along
+
+
+def _beside(fusion: Fusion, shape: FlatShape, together: Packed) -> list[Access]:
+    """Return the accesses that go element by element beside packets."""
+    tensors = memory_tensors(fusion)
+    return [
+        a
+        for a in shape.found
+        if a.loops and (tensors.index(a.tensor), a.point) not in together
+    ]
 
 
 def _in_flight(fusion: Fusion, width: int) -> int:
