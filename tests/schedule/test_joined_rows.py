@@ -89,10 +89,21 @@ def test_only_as_many_axes_join_as_packets_need() -> None:
     assert kernel.source.count("load_packet_4(local") == 3
 
 
-def test_many_elements_beside_few_packets_do_not_join() -> None:
-    narrow, wide = np.float16, np.float32
-    assert "width=1" in _schedule(_steps, *_arrays((16, 34), dtype=narrow))
-    assert "width=4" in _schedule(_steps, *_arrays((16, 34), dtype=wide))
+def _differences(x: Any) -> Any:
+    return x[:, 2:] - 2 * x[:, 1:-1] + x[:, :-2]
+
+
+def _spread(x: Any) -> Any:
+    return _differences(x[:, 2:]) - _differences(x[:, :-2])
+
+
+def test_the_more_elements_beside_packets_the_narrower_these_are() -> None:
+    x = np.rint(np.random.default_rng(2).standard_normal((16, 37)) * 9)
+    narrow, wide = x.astype(np.float16), x.astype(np.float32)
+    assert "width=8" in _schedule(_steps, narrow[:, 3:].copy())
+    assert "width=4" in _schedule(_differences, narrow[:, 2:].copy())
+    assert "width=1" in _schedule(_spread, narrow)
+    assert "width=4" in _schedule(_steps, wide[:, 3:].copy())
 
 
 def test_joins_along_rows_go_in_packets() -> None:

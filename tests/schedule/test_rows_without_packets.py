@@ -39,8 +39,8 @@ def _scaled(x: Any, weight: Any) -> Any:
     return x * weight
 
 
-def _blended(x: Any, weight: Any, y: Any) -> Any:
-    return x * weight + y
+def _blended(x: Any, weight: Any, y: Any, z: Any, shift: Any) -> Any:
+    return x * weight + y * z - shift
 
 
 def _misaligned(array: Array) -> Array:
@@ -102,7 +102,9 @@ def test_all_turns_along_a_long_row_but_the_last_have_no_guard() -> None:
 
 def test_single_elements_share_indices_along_another_axis() -> None:
     x, weight = _arrays(_scaled, 16, 4097)
-    (kernel,) = nfuser.fuse(_blended, backend="interpret").kernels(x, weight, x)
+    (kernel,) = nfuser.fuse(_blended, backend="interpret").kernels(
+        x, weight, *(_misaligned(x + k) for k in range(3))
+    )
     assert "items=8" in kernel.schedule
     assert kernel.source.count("load_bf16(T1") == 1
     body = kernel.source.partition("for i0 in ")[2]

@@ -256,7 +256,8 @@ LED = 0.97  # share of their speed that packets keep beside such elements
 
 
 # Share of the memory's speed that accesses of so many bytes reach, roughly; and what
-# single elements lose of it whose neighbours in a warp lie packets away.
+# single elements lose of it whose neighbours in a warp lie packets of 16 bytes away:
+# the more, the more lines each of their accesses goes to.
 _SPEED = {1: 0.3, 2: 0.5, 4: 0.8, 8: 0.95, 16: 1.0}
 _LOST = {1: 0.2, 2: 0.2, 4: 0.08, 8: 0.05, 16: 0.0}
 
@@ -274,7 +275,8 @@ def worth_in_packets(
         return moved * _SPEED[size]
     if runs_through(access, group, facts) and is_packed(access, group, width, facts):
         return moved * _SPEED[min(width * size, 16)]
-    return moved * _SPEED[size] - elements * size * _LOST[size]
+    lost = _LOST[size] * width * size / 16
+    return moved * _SPEED[size] - elements * size * lost
 
 
 def _speed(

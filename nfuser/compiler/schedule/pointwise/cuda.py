@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from nfuser.compiler.domains.space import space_of
@@ -63,14 +65,16 @@ def _in_packets(shape: FlatShape) -> FlatShape:
     """Join the innermost groups where more is moved in packets then.
 
     Rows that no packet divides lie after each other in most arrays, and these are
-    divided. What is repeated, as weights, goes element by element then.
+    divided. What is repeated, as weights, goes element by element then, and what lies
+    elsewhere: beside narrow packets that costs less.
     """
-    best = joined = shape
-    while len(joined.groups) > 1:
-        joined = joined.joined()
-        if joined.speed > best.speed:
-            best = joined
-    return best
+    for largest in (16, 8):
+        joined = replace(shape, largest=largest)
+        candidates = [joined := joined.joined() for _ in shape.groups[1:]]
+        best = max(candidates, key=attrgetter("speed"), default=shape)
+        if best.speed > shape.speed:
+            return best
+    return shape
 
 
 def _items(

@@ -36,6 +36,7 @@ class FlatShape:
     groups: Groups
     patterns: Patterns
     found: Sequence[Access]
+    largest: int = 16  # bytes of a packet
 
     def group(self, number: int) -> list[LoopIndex]:
         """Return the loops of a group."""
@@ -44,7 +45,7 @@ class FlatShape:
     @property
     def width(self) -> int:
         """The elements of a packet of the innermost group."""
-        return packet_width(self.group(-1), self.found, self.facts)
+        return packet_width(self.group(-1), self.found, self.facts, self.largest)
 
     @property
     def speed(self) -> float:
