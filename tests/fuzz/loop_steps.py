@@ -55,10 +55,23 @@ def loop(made: Program) -> Lines:
         new = f"{x}[...] = {old} * 0.5 + {made.value(shape, x)}"
         body = [f"{old} = {x}.copy()", *body, new]
         del made.space[old]
-    if rng.random() < 0.25:
-        body.append(f"{made.any()}[i % 2] = i * t")
+    if rng.random() < 0.6:
+        body.append(_counted(made))
     body.append(f"halve({made.any()})")
     return [f"for i in {turns}:", *_inside(body)], feature
+
+
+def _counted(made: Program) -> str:
+    """Return a line that writes where the turn says, or what it says."""
+    rng, x = made.rng, made.any()
+    y = made.alike(x)
+    forms = (
+        f"{x}[i % 2] = i * t",
+        f"{x}[(i + 1) % 3] = {y}[i % 2] * 0.5 + i",
+        f"{x}[-(i % 2) - 1] += {y}[0] * 0.25",
+        f"{x}[...] = {x} * 0.5 + i * {y}",
+    )
+    return rng.choice(forms)
 
 
 def _test(made: Program) -> str:
@@ -98,35 +111,43 @@ def carried(made: Program) -> Lines:
     """A loop that binds arrays anew: what turns leave changes names and places."""
     rng, x = made.rng, made.any()
     y = made.alike(x)
-    names = [made.name("c") for _ in range(rng.randint(1, 4))]
+    count = rng.randint(1, 4)
+    names = [made.name(rng.choice(("c", "c", "_c"))) for _ in range(count)]
     starts = (f"{x} * 0.5", f"{x} + {y}", f"np.zeros_like({x})", f"{y} - t", x)
     lines = [f"{c} = {rng.choice(starts)}" for c in names]
+    rests = rng.random() < 0.35  # where no turn changes anything any more
 
-    def new() -> str:
+    def new(own: str) -> str:
         one, two = rng.choice(names), rng.choice(names)
+        if rests:
+            one = own
+        chosen = (
+            f"np.where({one} < i - 1, {two} + 2, {one})",
+            f"np.where(i > 1, {one} * 0.5, {one})",
+            f"np.where(({one} < 2) & (i % 2 == 1), {one} + 1, {one})",
+        )
         forms = (
             *(one, one, one),
             f"{one}[::-1] * 0.5 + {y}",
             f"{one} * 0.5 - {two} * 0.25",
-            f"np.where({one} < i, {two} + 1, {one})",
-            f"np.where(i > 1, {one} * 0.5, {two})",
-            f"np.where(({one} < 2) & (i % 2 == 1), {one} + 1, {one})",
             f"np.cumsum({one}, axis=0) * 0.1 + {two} * 0.5",
             f"np.maximum({one}, {two}[::-1]) * 0.5",
         )
-        return rng.choice(forms)
+        return rng.choice(chosen if rests else (*forms, *chosen))
 
-    values = [new() for _ in names]
+    values = [new(c) for c in names]
     if all(value in names for value in values) and rng.random() < 0.7:
         values[-1] = f"{values[-1]} * 0.5 + {y}[::-1]"
     body = [f"{', '.join(names)} = {', '.join(values)}"]
     if rng.random() < 0.2:
         body = [f"{c} = {value}" for c, value in zip(names, values, strict=True)]
-    if rng.random() < 0.3:
+    if rng.random() < 0.25:
         body.append(f"{made.any()}[i % 2] = {rng.choice(names)}.sum() * 0.01")
     lines += [f"for i in {_turns(made)[0]}:", *_inside(body)]
-    if rng.random() < 0.2:
+    if rng.random() < 0.3:
         lines.append(f"{rng.choice(names)}[0] = t")
+    if all(c.startswith("_") for c in names):
+        lines.append(f"{made.name('y')} = {names[0]} * 0.5")
     return lines, "carried"
 
 

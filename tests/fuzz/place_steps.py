@@ -34,7 +34,7 @@ def _key(made: Program, x: str, whole: str = ":") -> str:
     axis = rng.randrange(ndim)
     lead = [whole] * axis
     one = _index(made, x, axis)
-    if axis + 1 < ndim and rng.random() < 0.4:
+    if axis + 1 < ndim and rng.random() < 0.5:
         listed = one if one.startswith("np.array") else "np.array([-1, 0, 0])"
         return ", ".join([*lead, listed, "np.array([0, -1, 0])"])
     if axis and rng.random() < 0.2:
@@ -106,6 +106,8 @@ def product(made: Program) -> Lines:
         f"{matrix} @ ({row} + t)",
         f"({matrix} @ {row}[:, None])[..., 0]",
         f"{column} @ {matrix}",
+        f"({column} - t) @ {matrix}",
+        f"{x}.swapaxes(-1, -2) @ {column}",
         f"({column}[None] @ {matrix})[..., 0, :]",
         f"{x} @ {y}.swapaxes(-1, -2)",
         f"{x}.swapaxes(-1, -2) @ {y}",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SIZES = (
     *((6, 3), (9, 1), (2, 17), (12, 70), (1, 5), (4, 300), (33, 4)),
-    *((7, 7), (2, 2), (40, 40)),
+    *((7, 7), (2, 2), (40, 40), (5, 5)),
 )
 LARGE = ((700, 300),)  # which take an interpreter too long
 ARRAYS = ("a", "b", "c", "y")
@@ -143,7 +143,7 @@ class _Writer:
         if self.names and rng.random() < 0.3:
             return rng.choice(self.names)
         gap = rng.choice((-1, -1, -1, 0, 0, 1, -2))
-        if self.rank == 2 and rng.random() < 0.04:  # across, which fits squares alone
+        if self.rank == 2 and rng.random() < 0.08:  # across, which fits squares alone
             axis, self.axis = self.axis, 1 - self.axis
             crossed = rng.choice(ARRAYS) + self._key(self._at(gap))
             self.axis = axis

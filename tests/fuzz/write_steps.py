@@ -28,7 +28,7 @@ def generate(seed: int, wanted: Collection[str] = ()) -> tuple[str, set[str], in
     Features that are ``wanted`` are among them, if many tries bring them about.
     """
     rng = random.Random(seed)
-    rank = rng.choice((1, 2, 2, 3))
+    rank = rng.choice((1, 2, 3))
     rank = next((int(f[-1]) for f in wanted if f.startswith("rank")), rank)
     made = Program.begun(rng, rank)
     for _ in range(rng.randint(2, 8)):
@@ -85,8 +85,8 @@ def _near(made: Program) -> Lines:
     def part() -> str:
         return ", ".join(rng.choice(_NEAR) for _ in range(rng.randint(1, ndim)))
 
-    keys = [part() for _ in range(rng.choice((2, 4)))]
-    for _ in range(rng.randint(1, 3)):
+    keys = [part() for _ in range(3)]
+    for _ in range(rng.randint(2, 4)):
         key = rng.choice(keys)
         shape = made.shape_of(f"{x}[{key}]")
         if shape is None:
@@ -94,8 +94,8 @@ def _near(made: Program) -> Lines:
         op = rng.choice(("=", "=", "+="))
         lines.append(f"{held}[{key}] {op} {made.value(shape, x)}")
     own = rng.choice(("{} * 0.5", "{} + t", "{}.copy()", "{}.sum(axis=0)"))
-    for _ in range(rng.randint(1, 2)):
-        read = own.format(f"{held}[{rng.choice((part(), *keys))}]")
+    for _ in range(2):
+        read = own.format(f"{held}[{rng.choice((part(), *keys, *keys))}]")
         lines.append(f"{made.name('y')} = {read}")
     return lines, "near"
 
@@ -104,12 +104,14 @@ def _view(made: Program) -> Lines:
     rng, x = made.rng, made.any()
     forms = (
         *(made.part(x), f"{x}.T", f"{x}[::-1]", f"{x}[...]", f"{made.part(x)}.T"),
-        *(f"np.moveaxis({x}, 0, -1)", f"{x}.swapaxes(0, -1)"),
+        *(f"np.moveaxis({x}, 0, -1)", f"np.moveaxis({x}, -1, 0)"),
     )
     v = made.name("v")
     lines = [f"{v} = {rng.choice(forms)}"]
-    if rng.random() < 0.3:
-        lines.append(f"{v}[...] = {rng.choice((v, 't'))} - {made.any()}.sum() * 0.01")
+    if rng.random() < 0.4:
+        lines.append(
+            f"{v}[...] = {rng.choice((v, v, 't'))} - {made.any()}.sum() * 0.01"
+        )
     elif rng.random() < 0.3:
         lines.append(f"{v}[::-1] {rng.choice(('=', '+='))} {v} * 0.5")
     return lines, "view"
@@ -128,7 +130,7 @@ def _mask(made: Program) -> Lines:
         key = m if "..." in test else f"..., {m}"
         if "..." not in test:
             key = f":, {m}" if len(shape) == 2 else f"..., {m}"
-    elif rng.random() < 0.3 and len(shape) > 2:  # beside an integer of the key
+    elif rng.random() < 0.5 and len(shape) > 2:  # beside an integer of the key
         test, key = rng.choice(
             (
                 (f"{y}[:, 0, 0] > t", f"{m}, :, -1"),
@@ -140,8 +142,12 @@ def _mask(made: Program) -> Lines:
         )
     else:
         key = m
+    chosen = made.shape_of(f"{x}[{key.replace(m, f'({test})')}]") or ()
+    leads = key.startswith(m) or (", " in key and key.startswith("0"))
+    row = made.value(chosen[1:] if leads else (), x)  # the same for all that is chosen
     forms = (
         f"{x}[{key}] = {rng.randint(-2, 2)}",
+        f"{x}[{key}] = {row}",
         f"{x}[{key}] = {x}[{key}] * 0.5 + {y}[{key}]",
         f"{x}[{key}] -= {y}[{key}]",
         f"{x}[{key}] *= t",
@@ -209,27 +215,27 @@ STEPS: dict[Step, float] = {
     _assign: 8,
     _local: 3,
     _view: 4,
-    _mask: 4,
+    _mask: 5,
     _fold: 2,
     _element: 2,
     _call: 2,
     _function: 2,
     _outside: 1.5,
     _swap: 1.5,
-    _near: 3,
+    _near: 5,
     loops.loop: 5,
     loops.while_loop: 1,
     loops.branch: 2,
     loops.jump: 2,
-    loops.carried: 3,
+    loops.carried: 4,
     loops.sweep: 2.5,
     loops.elements: 1.5,
-    places.scatter: 3,
-    places.gather: 1.5,
-    places.product: 3,
+    places.scatter: 4,
+    places.gather: 2.5,
+    places.product: 4,
     places.alike: 2,
-    places.between: 2,
-    places.doubled: 2,
+    places.between: 3,
+    places.doubled: 2.5,
     places.failing: 0.4,
 }
 """What programs are made of, and how often."""

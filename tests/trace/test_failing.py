@@ -153,7 +153,7 @@ def test_a_copy_of_an_array_is_not_that_array() -> None:
 @pytest.mark.parametrize("backend", ["cpu", "interpret"])
 def test_random_programs_fail_as_in_numpy(backend: str) -> None:
     tally = failing_programs.Tally()
-    for seed in range(3, 9 if backend == "cpu" else 6):
+    for seed in range(6 if backend == "cpu" else 3):
         text, rank = failing_programs.generate(seed)
         failing_programs.compare(text, seed, rank, backend, tally)
     assert tally.in_between
