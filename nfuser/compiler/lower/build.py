@@ -117,11 +117,11 @@ class _Builder:
 
     def _declare_shared(self, tensor: TensorView, shared: SharedPart) -> list[Buffer]:
         """Find ``tensor`` in the array of which it is a part, whoever writes that."""
-        if not shared.room:
+        if shared.room is None:
             buffer = self.common.source(shared.whole)
             self.values.buffers[tensor] = buffer
             return [buffer]
-        column = self.common.column(shared)
+        column = self.common.column(shared.whole, shared.room)
         self.values.columns[tensor] = column
         if column not in self.values.arrays:
             self.values.arrays.append(column)

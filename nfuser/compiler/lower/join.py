@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from nfuser.compiler.dtypes import DType
     from nfuser.compiler.ir.scalars.scalar import Scalar
     from nfuser.compiler.ir.tensor import TensorView
-    from nfuser.compiler.schedule.scheduled import Joined, Scheduled, SharedPart
+    from nfuser.compiler.schedule.scheduled import Joined, Scheduled
 
 RESIDENT = 1280  # threads of a multiprocessor: parts take no more registers than one
 MOST_STRETCHES = 4096  # of a CPU's range: rows may be short, and to find them divides
@@ -57,10 +57,9 @@ class Common:
         """Return the buffer from which ``tensor`` is read."""
         return self.sources.setdefault(tensor, Buffer(tensor.dtype, tensor, "in"))
 
-    def column(self, shared: SharedPart) -> Array:
+    def column(self, whole: TensorView, room: int) -> Array:
         """Return the array in which a thread has what links pass on for its rows."""
-        whole = shared.whole
-        made = Array(whole.dtype, shared.room, Memory.LOCAL)
+        made = Array(whole.dtype, room, Memory.LOCAL)
         return self.columns.setdefault(whole, made)
 
     def parameter(self, tensor: TensorView) -> Var:

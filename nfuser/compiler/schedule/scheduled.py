@@ -151,13 +151,13 @@ class SharedPart:
 
     Links pass it on, so that all of them name the one array. A thread has it for itself
     where it has ``room``, in elements: axes that tell ``rows`` apart do not count
-    there, as each lane has a place.
+    there, as each lane has a place. Where it has none, it lies in memory.
     """
 
     whole: TensorView
     begin: Scalar
     rows: frozenset[int]
-    room: int
+    room: int | None
 
 
 @node

@@ -64,7 +64,7 @@ class Loads(Scopes):
         shared = self.scheduled.shared.get(tensor)
         if shared is not None:
             total = total + shared.begin
-        if shared is not None and shared.room:
+        if shared is not None and shared.room is not None:
             total = total + self.lane_index
         rows = frozenset[int]() if shared is None else shared.rows
         strides = self.scheduled.strides[tensor]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import nfuser.compiler.ir.scalars.symbols as scalar_symbols
 from nfuser.compiler.domains.space import Mismatch
+from nfuser.compiler.ir.fusion import remembered
 from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.compiler.schedule.facts.facts import TensorLayout, accesses
 from nfuser.compiler.schedule.facts.layout import grouped, ordered
@@ -49,7 +50,11 @@ class ChainedSweeps:
     name = "chain"
 
     def __init__(self, find: FindScheduler) -> None:
-        self._find = find
+        @remembered
+        def chain(fusion: Fusion) -> Chain | Mismatch:
+            return find_chain(fusion, find)
+
+        self._chain = chain
 
     def can_schedule(self, fusion: Fusion) -> Rejection | None:
         """Take loops of which each row reads what that row has left."""
@@ -110,19 +115,10 @@ class ChainedSweeps:
             )
         return Joined(fusion, tuple(parts), heuristic, target)
 
-    def _chain(self, fusion: Fusion) -> Chain | Mismatch:
-        held = vars(fusion)
-        if _KEPT not in held:
-            held[_KEPT] = find_chain(fusion, self._find)
-        return held[_KEPT]
-
     def _known(self, fusion: Fusion) -> Chain:
         found = self._chain(fusion)
         assert not isinstance(found, Mismatch)
         return found
-
-
-_KEPT = f"{__name__}.chain"  # beside what else is kept with a fusion
 
 
 class _Laid:
@@ -169,7 +165,7 @@ class _Laid:
         left = [k for k in range(tensor.ndim) if k != turns]
         kept = frozenset(k for k, axis in enumerate(left) if axis in apart)
         room = self._room if is_long(place.whole, apart) else self._lanes
-        return SharedPart(place.whole, begin, kept, 0 if rows is None else room)
+        return SharedPart(place.whole, begin, kept, None if rows is None else room)
 
     def _column(self, place: Portion, rows: frozenset[int]) -> tuple[Scalar, ...]:
         """Return the strides of a column: lanes side by side for each of its places."""
