@@ -18,9 +18,12 @@ import nfuser
 from nfuser import config
 from nfuser.codegen.numba import kernel_lowering, kernel_target
 from nfuser.codegen.numba.kernel_lowering import NotPrintedError, lower_source
+from nfuser.compiler.dtypes import DType
+from nfuser.compiler.ir.expr import ScatterOp
 from nfuser.errors import CompileError
 from nfuser.execution.runtime.caches.shared_cache import forget_all
 from nfuser.execution.runtime.compile.by_hand import load_kernel
+from nfuser.execution.runtime.compile.scatters import scatter_kernels
 from tests.codegen.test_kernel_target import CASES
 
 if TYPE_CHECKING:
@@ -72,6 +75,27 @@ def test_printed_kernels_need_no_other_reader_and_mean_the_same(
         monkeypatch.setattr(kernel_lowering, "lower_source", refuse)
     forget_all()
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("op", ScatterOp)
+@pytest.mark.parametrize("dtype", [DType.F64, DType.I64, DType.F32, DType.U8])
+def test_loops_of_scatters_need_no_other_reader(
+    op: ScatterOp, dtype: DType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = kernel_target.lower_kernel
+    numbers: list[str] = []
+
+    def noted(function: Any, arguments: Any) -> Any:
+        numbers.append(function.__name__)
+        return read(function, arguments)
+
+    monkeypatch.setattr(kernel_target, "lower_kernel", noted)
+    forget_all()
+    with config.override(cache_dir=str(tmp_path)):
+        for made in scatter_kernels(op, dtype):
+            assert made().entry
+    forget_all()
+    assert not numbers
 
 
 def _source(lines: str) -> str:

@@ -161,13 +161,24 @@ def _at(name: str, x: Any, index: Any, values: Any) -> None:
     getattr(np, name).at(x, index, values)
 
 
-@pytest.mark.parametrize("rows", [5, 1000, 100_000])
-@pytest.mark.parametrize("order", ["random", "sorted", "negative"])
-def test_many_values_have_the_same_bits_for_any_threads(rows: int, order: str) -> None:
-    low = 0 if order == "sorted" else -rows
-    index = RNG.integers(low, rows, 600_000)
-    if order == "sorted":
+def _ordered(rows: int, order: str) -> Any:
+    """Return many places, of which those from the end are negative, if they are."""
+    index = RNG.integers(-rows if order == "negative" else 0, rows, 600_000)
+    if order in ("sorted", "nearly", "wide"):
         index.sort()
+    if order == "nearly":  # but for one
+        index[[400_000, 100]] = index[[100, 400_000]]
+    if order == "wide":  # with more than a byte between two
+        index[index < rows // 2] = 0
+    return np.repeat(index[::20], 20) if order == "runs" else index
+
+
+@pytest.mark.parametrize("rows", [5, 1000, 100_000])
+@pytest.mark.parametrize(
+    "order", ["random", "sorted", "negative", "nearly", "wide", "runs"]
+)
+def test_many_values_have_the_same_bits_for_any_threads(rows: int, order: str) -> None:
+    index = _ordered(rows, order)
     values = RNG.random(index.size) * 2
     for name in ("add", "multiply", "maximum"):
         wanted = np.ones(rows)
@@ -181,6 +192,25 @@ def test_many_values_have_the_same_bits_for_any_threads(rows: int, order: str) -
             found.append(made)
         assert all(np.array_equal(x, found[0], equal_nan=True) for x in found)
         np.testing.assert_allclose(found[0], wanted, 1e-10)
+        if rows == 100_000:  # few to each place: one after another
+            np.testing.assert_array_equal(found[0], wanted)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f2", "i8", "i4", "u1", "?"])
+def test_what_is_added_where_threads_look_for_their_own_changes_no_other(
+    dtype: str,
+) -> None:
+    index = _ordered(100_000, "random")
+    values = RNG.integers(0, 2, index.size).astype(dtype)
+    for name in ("add", "multiply"):
+        wanted = RNG.integers(0, 2, 100_000).astype(dtype)
+        if dtype[0] == "f":
+            wanted = -wanted  # zeros with a sign among them
+        found = wanted.copy()
+        getattr(np, name).at(wanted, index, values)
+        with override(num_threads=2):
+            nfuser.fuse(partial(_at, name))(found, index, values)
+        assert found.tobytes() == wanted.tobytes()
 
 
 @pytest.mark.parametrize("wrong", [-6, 5, -(2**62), 2**62])
@@ -213,7 +243,7 @@ def test_one_of_many_numbers_is_no_place(wrong: int) -> None:
 
 def test_a_long_index_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     # It was looked at as a whole before any of it was added.
-    monkeypatch.delattr(scatters, "_look")
+    monkeypatch.delattr(f"{scatters.__name__}._Loops.look")
     numbers = RNG.integers(0, 50, 600_000)
     for function in (
         lambda x: np.bincount(x, minlength=50),

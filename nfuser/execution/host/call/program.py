@@ -162,10 +162,14 @@ class Operand:
 class ScatterKernels(NamedTuple):
     """What compiles each of the loops, or finds it on disk."""
 
-    pieces: Callable[[], CpuKernel]
-    checked: Callable[[], CpuKernel]
+    each: Callable[[], CpuKernel]
+    by_gaps: Callable[[], CpuKernel]
+    apart: Callable[[], CpuKernel]
+    runs: Callable[[], CpuKernel]
+    own: Callable[[], CpuKernel]
     columns: Callable[[], CpuKernel]
     look: Callable[[], CpuKernel]
+    gaps: Callable[[], CpuKernel]
 
 
 @node

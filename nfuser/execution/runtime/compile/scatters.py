@@ -28,11 +28,8 @@ _UPDATES = {
     ScatterOp.MAX: "maximum(old, new)",
     ScatterOp.MIN: "minimum(old, new)",
 }
-# Of the index between ``bounds`` of a piece; a piece may have an array of its own, what
-# lies ``apart``. A negative index is counted from the end, ``wrap``, unless that is 0.
-# Where neighbours mostly are for the same place, that stays in a register: a processor
-# takes three times as long to read what it has just stored.
-_PIECES = """\
+_CASTS = ("to_i64", "to_u64", "to_u8")  # that all loops import
+_IMPORTS = """\
 from nfuser.codegen.primitives.cpu import (
     i64,
     load,
@@ -42,50 +39,119 @@ from nfuser.codegen.primitives.cpu import (
     store,
     to_i64,
     to_u64,
+    to_u8,
     {others}
 )
 
-
-def {entry}(
-    start, stop, out, index, value, bounds, wrongs, rows, apart, step, wrap, has_runs
-):
-    last_row = to_u64(rows - 1)
+"""
+# One value after another, of the index between ``bounds`` of a piece.
+_EACH = (
+    _IMPORTS
+    + """
+def {entry}(start, stop, out, index, value, bounds, step):
+    for piece in range(start, stop):
+        for k in range(load(bounds, piece), load(bounds, piece + 1)):
+            i = load(index, k)
+            old = load(out, i)
+            new = load(value, k * step)
+            store(out, i, {update})
+"""
+)
+# Of an index in order, by how far each place lies behind the one before.
+_BY_GAPS = (
+    _IMPORTS
+    + """
+def {entry}(start, stop, out, index, value, bounds, gaps, step):
+    for piece in range(start, stop):
+        first = load(bounds, piece)
+        i = load(index, first) - to_i64(load(gaps, first))
+        for k in range(first, load(bounds, piece + 1)):
+            i = i + to_i64(load(gaps, k))
+            old = load(out, i)
+            new = load(value, k * step)
+            store(out, i, {update})
+"""
+)
+# Each piece has an array of its own, and looks ahead for places that are not there: a
+# block is looked at while the one before it is added, which is done with none that has
+# a wrong one. The greatest place is left, as a number without a sign.
+_APART = (
+    _IMPORTS
+    + """
+def {entry}(start, stop, out, index, value, bounds, greatest, rows, step):
+    last = to_u64(rows - 1)
     for piece in range(start, stop):
         first = load(bounds, piece)
         end = load(bounds, piece + 1)
-        base = piece * apart
-        wrong = i64(0)
-        if has_runs:
-            last = i64(-1)
-            old = load(value, 0)
-            for k in range(first, end):
-                i = load(index, k)
-                i = select(i < 0, i + wrap, i)
-                {checked}
-                if i != last:
-                    if last >= 0:
-                        store(out, base + last, old)
-                    old = load(out, base + i)
-                    last = i
+        base = piece * rows
+        most = to_u64(0)
+        for k in range(first, minimum(first + 2048, end)):
+            most = maximum(most, to_u64(load(index, k)))
+        for block in range((end - first + 2047) >> 11):
+            begin = first + block * 2048
+            until = select(most <= last, minimum(begin + 2048, end), begin)
+            ahead = maximum(minimum(until, end - 2048), begin)
+            for k in range(begin, ahead):
+                most = maximum(most, to_u64(load(index, k + 2048)))
+                i = base + load(index, k)
+                old = load(out, i)
                 new = load(value, k * step)
-                old = {update}
-            if last >= 0:
-                store(out, base + last, old)
-        else:
-            for k in range(first, end):
-                i = load(index, k)
-                i = select(i < 0, i + wrap, i)
-                {checked}
-                old = load(out, base + i)
+                store(out, i, {update})
+            for k in range(ahead, until):
+                i = base + load(index, k)
+                old = load(out, i)
                 new = load(value, k * step)
-                store(out, base + i, {update})
-        store(wrongs, piece, wrong)
+                store(out, i, {update})
+        store(greatest, piece, to_i64(most))
 """
-# An index that was not looked at: one that is wrong is for the last row.
-_CHECKED = """\
-inside = to_i64(minimum(to_u64(i), last_row))
-                wrong |= i ^ inside
-                i = inside"""
+)
+# Where neighbours mostly are for the same place, that stays in a register: a processor
+# takes three times as long to read what it has just stored. An index that was not
+# looked at is: one that is wrong is for the last row.
+_RUNS = (
+    _IMPORTS
+    + """
+def {entry}(start, stop, out, index, value, bounds, greatest, rows, apart, step):
+    last_row = to_u64(rows - 1)
+    for piece in range(start, stop):
+        base = piece * apart
+        most = to_u64(0)
+        last = i64(-1)
+        old = load(value, 0)
+        for k in range(load(bounds, piece), load(bounds, piece + 1)):
+            most = maximum(most, to_u64(load(index, k)))
+            i = to_i64(minimum(to_u64(load(index, k)), last_row))
+            if i != last:
+                if last >= 0:
+                    store(out, base + last, old)
+                old = load(out, base + i)
+                last = i
+            new = load(value, k * step)
+            old = {update}
+        if last >= 0:
+            store(out, base + last, old)
+        store(greatest, piece, to_i64(most))
+"""
+)
+# Each piece is of places between ``bounds``, and reads all of the index: at places of
+# others it adds ``nothing`` to some of its own, which changes none.
+_OWN = (
+    _IMPORTS
+    + """
+def {entry}(start, stop, out, index, value, bounds, nothing, count, step):
+    none = load(nothing, 0)
+    for piece in range(start, stop):
+        first = load(bounds, piece)
+        size = to_u64(load(bounds, piece + 1) - first)
+        for k in range(count):
+            away = load(index, k) - first
+            is_own = to_u64(away) < size
+            i = first + select(is_own, away, k & 63)
+            old = load(out, i)
+            new = select(is_own, load(value, k * step), none)
+            store(out, i, {update})
+"""
+)
 # Of rows, whose elements are divided among threads.
 _COLUMNS = """\
 from nfuser.codegen.primitives.cpu import load, maximum, minimum, select, store, {cast}
@@ -100,30 +166,33 @@ def {entry}(start, stop, out, index, value, count, rows, inner, step):
             new = load(value, (k * inner + j) * step)
             store(out, i * inner + j, {update})
 """
-# The least and the greatest of a block, how often it falls, and how often it stays.
+# The greatest of each block, as a number without a sign.
 _LOOK = """\
-from nfuser.codegen.primitives.cpu import i64, load, select, store
+from nfuser.codegen.primitives.cpu import load, maximum, minimum, store, to_i64, to_u64
 
 
 def {entry}(start, stop, index, found, count, block):
     for k in range(start, stop):
         first = k * block
-        end = select(first + block < count, first + block, count)
-        low = load(index, first)
-        high = low
-        falls = i64(0)
-        stays = i64(0)
-        for j in range(select(first > 0, first, i64(1)), end):
-            i = load(index, j)
-            before = load(index, j - 1)
-            low = select(i < low, i, low)
-            high = select(i > high, i, high)
-            falls += select(i < before, i64(1), i64(0))
-            stays += select(i == before, i64(1), i64(0))
-        store(found, 4 * k, low)
-        store(found, 4 * k + 1, high)
-        store(found, 4 * k + 2, falls)
-        store(found, 4 * k + 3, stays)
+        most = to_u64(0)
+        for j in range(first, minimum(first + block, count)):
+            most = maximum(most, to_u64(load(index, j)))
+        store(found, k, to_i64(most))
+"""
+# How far each place lies behind the one before, and all of these in one, bit by bit.
+_GAPS = """\
+from nfuser.codegen.primitives.cpu import i64, load, maximum, minimum, store, to_u8
+
+
+def {entry}(start, stop, index, gaps, found, count, block):
+    for k in range(start, stop):
+        first = k * block
+        every = i64(0)
+        for j in range(maximum(first, i64(1)), minimum(first + block, count)):
+            gap = load(index, j) - load(index, j - 1)
+            every = every | gap
+            store(gaps, j, to_u8(gap))
+        store(found, k, every)
 """
 
 
@@ -138,23 +207,21 @@ def scatter_kernels(op: ScatterOp, dtype: DType) -> ScatterKernels:
     def kernel(
         name: str, text: str, pointers: Sequence[str], numbers: int
     ) -> Callable[[], CpuKernel]:
-        others = "" if cast in ("to_i64", "to_u64") else f"{cast},"
-        written = text.format(
-            entry=name,
-            cast=cast,
-            others=others,
-            update=update,
-            checked=_CHECKED if "checked" in name else "",
-        )
-        return partial(_compiled, name, written, tuple(pointers), numbers)
+        others = "" if cast in _CASTS else f"{cast},"
+        written = text.format(entry=name, cast=cast, others=others, update=update)
+        return cache(partial(_compiled, name, written, tuple(pointers), numbers))
 
     written = (number, whole, number)
-    listed = (*written, whole, whole)
+    listed = (*written, whole)
     return ScatterKernels(
-        kernel(f"scatter_{own}", _PIECES, listed, 5),
-        kernel(f"scatter_checked_{own}", _PIECES, listed, 5),
+        kernel(f"scatter_{own}", _EACH, listed, 1),
+        kernel(f"scatter_by_gaps_{own}", _BY_GAPS, (*listed, "uint8"), 1),
+        kernel(f"scatter_apart_{own}", _APART, (*listed, whole), 2),
+        kernel(f"scatter_runs_{own}", _RUNS, (*listed, whole), 3),
+        kernel(f"scatter_own_{own}", _OWN, (*listed, number), 2),
         kernel(f"scatter_rows_{own}", _COLUMNS, written, 4),
         kernel("look_at_index", _LOOK, (whole, whole), 2),
+        kernel("gaps_of_index", _GAPS, (whole, "uint8", whole), 2),
     )
 
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scatters on a CPU: the index is looked at, and then native loops obey it.
 
-Which pieces the loops take follows from sizes and from the index alone: the result has
-the same bits for any number of threads, and in each run. They are those of one value
-after another, but for sums and products where many values come to each place: such are
-of pieces of the values, which are joined in their order.
+The result has the same bits for any number of threads, and in each run. They are those
+of one value after another, but for sums and products where many values come to each
+place: such are of pieces of the values, which are joined in their order; which pieces
+follows from sizes and from the index alone. Where few come to each, threads share an
+index in order by its cuts, and else each looks for what goes to places of its own.
 """
 
 # Arrays of several libraries have no common static type.
@@ -21,6 +22,7 @@ import numpy as np
 from nfuser.codegen.numba.compiler_lock import imported
 from nfuser.compiler.ir.expr import ScatterOp
 from nfuser.errors import host_error
+from nfuser.execution.device.cpu.affinity import share_of_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,8 +39,10 @@ _FEW = 1 << 15  # indices that NumPy looks at sooner than a loop of ours is call
 _MANY = 1 << 19  # indices that are worth a second thread
 _BLOCK = 1 << 15  # indices that are looked at together
 _PIECES = 16
-_SAMPLE = 1 << 10  # indices of each piece that tell of all of them
+_SAMPLE = 1 << 7  # indices of each piece that tell of all of them
 _EACH = 16  # values for each place of a piece that are worth an array of its own
+_LEAST = 1 << 10  # places for each thread that looks for its own
+_GAP = (1 << 8) - 1  # the widest between neighbours of an index that is told in a byte
 _IDENTITIES = {ScatterOp.ADD: -0.0, ScatterOp.MULTIPLY: 1}
 
 
@@ -66,13 +70,17 @@ def scatter_call(
         rows, inner = prod(out.shape[:lead]), prod(out.shape[lead:])
         value, step = _in_row(read[2], out)
         whole = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
-        wrap = 0 if scattered.complaint else rows
-        loops = _Loops(kernels, scattered.op, whole, index, value, rows, step, wrap)
+        sample = _sample(index)
+        loops = _Loops(kernels, scattered.op, whole, index, value, rows, step, sample)
         own = loops.apart() if inner == 1 else None
         looks = Looks()
         if own is None:  # else all places were there
-            looks = _look(kernels, index)
+            looks = loops.look()
             check(looks, out.shape[:lead], scattered.complaint, stmt.note)
+            if looks.low < 0 and inner == 1:
+                loops = loops._replace(index=np.where(index < 0, index + rows, index))
+                own = loops.apart()
+                looks = Looks()
         if whole.ctypes.data != source.ctypes.data:
             whole[...] = source
         if own is not None:
@@ -88,26 +96,12 @@ def scatter_call(
 
 
 class Looks(NamedTuple):
-    """What is to be known of an index."""
+    """What is to be known of an index; ``gaps`` between neighbours if all are small."""
 
     low: int = 0
     high: int = -1
     is_sorted: bool = False
-    has_runs: bool = False  # neighbours mostly name one position
-
-
-def _look(kernels: ScatterKernels, index: Any) -> Looks:
-    if not index.size:
-        return Looks()
-    if index.size < _FEW:
-        return Looks(int(index.min()), int(index.max()))
-    blocks = -(-index.size // _BLOCK)
-    found = np.empty((blocks, 4), np.int64)
-    arguments = [index.ctypes.data, found.ctypes.data, index.size, _BLOCK]
-    _run(kernels.look(), arguments, blocks, index.size)
-    falls, stays = (int(n) for n in found[:, 2:].sum(0))
-    low, high = int(found[:, 0].min()), int(found[:, 1].max())
-    return Looks(low, high, not falls, stays > index.size * 7 // 8)
+    gaps: Any = None
 
 
 class _Loops(NamedTuple):
@@ -120,7 +114,7 @@ class _Loops(NamedTuple):
     value: Any
     rows: int
     step: int
-    wrap: int
+    sample: Any
 
     def columns(self, inner: int) -> None:
         """Take one row after another; threads share the elements of all of them."""
@@ -129,15 +123,72 @@ class _Loops(NamedTuple):
         cost = self.index.size * inner
         _run(self.kernels.columns(), [*given, *numbers], inner, cost, _GRAIN)
 
+    def look(self) -> Looks:
+        """Return what the index is, with as few looks at it as that takes."""
+        index, count = self.index, self.index.size
+        if not count:
+            return Looks()
+        if count < _FEW:
+            return _by_numpy(index)
+        blocks = -(-count // _BLOCK)
+        if count >= _MANY and self._mostly(np.greater_equal):
+            gaps = np.empty(count, np.uint8)
+            gaps[0] = 0
+            every = np.empty(blocks, np.int64)
+            self._look(self.kernels.gaps(), gaps, every)
+            widest = int(np.bitwise_or.reduce(every))
+            if widest >= 0:
+                found = gaps if widest <= _GAP else None
+                return Looks(int(index[0]), int(index[-1]), True, found)
+        found = np.empty(blocks, np.uint64)
+        self._look(self.kernels.look(), found)
+        most = int(found.max())
+        return Looks(0, most) if most < self.rows else _by_numpy(index)
+
+    def _look(self, kernel: CpuKernel, *written: Any) -> None:
+        given = [x.ctypes.data for x in (self.index, *written)]
+        count = self.index.size
+        _run(kernel, [*given, count, _BLOCK], -(-count // _BLOCK), count)
+
     def elements(self, looks: Looks) -> None:
         """Take one element after another, or those of places that lie apart."""
         count = self.index.size
-        cuts: list[int] = []
-        if count >= _MANY and looks.is_sorted and looks.low >= 0:
-            firsts = self.index[_even(count, _PIECES)[1:-1]]
-            cuts = np.searchsorted(self.index, firsts).tolist()
-        bounds = np.array([0, *cuts, count])
-        self._pieces(self.kernels.pieces(), self.out, bounds, looks.has_runs)
+        threads = share_of_threads()
+        is_cut = looks.is_sorted and threads > 1
+        bounds = self._cuts() if is_cut else np.array([0, count])
+        if self._mostly(np.equal):
+            greatest = np.empty(bounds.size - 1, np.uint64)
+            numbers = [self.rows, 0]
+            self._pieces(self.kernels.runs(), self.out, bounds, greatest, numbers)
+        elif looks.gaps is not None:
+            self._pieces(self.kernels.by_gaps(), self.out, bounds, looks.gaps)
+        elif (
+            threads > 1
+            and count >= _MANY
+            and self.op in _IDENTITIES
+            and self.rows >= _LEAST * threads
+            and not looks.is_sorted
+        ):
+            self._owners(min(threads, _PIECES))
+        else:
+            self._pieces(self.kernels.each(), self.out, bounds)
+
+    def _cuts(self) -> Any:
+        """Return where pieces of an index in order may begin and end."""
+        count = self.index.size
+        firsts = self.index[_even(count, _PIECES)[1:-1]]
+        return np.array([0, *np.searchsorted(self.index, firsts).tolist(), count])
+
+    def _owners(self, pieces: int) -> None:
+        """Let each thread look for what goes to the places that are its own."""
+        bounds = _even(self.rows, pieces)
+        nothing = self._identity()
+        given = (self.out, self.index, self.value, bounds, nothing)
+        arguments = [*(x.ctypes.data for x in given), self.index.size, self.step]
+        _run(self.kernels.own(), arguments, pieces, self.index.size)
+
+    def _identity(self) -> Any:
+        return np.array(_IDENTITIES[self.op]).astype(self.out.dtype)
 
     def apart(self) -> Any:
         """Return arrays of their own for pieces of the index, to be joined in order.
@@ -148,12 +199,14 @@ class _Loops(NamedTuple):
         pieces = min(count // (_EACH * self.rows), _PIECES) if self.rows else 0
         if count < _MANY or pieces <= 1 or self.op not in _IDENTITIES:
             return None
-        identity = np.array(_IDENTITIES[self.op]).astype(self.out.dtype)
-        own = np.full((pieces, self.rows), identity, self.out.dtype)
-        bounds = _even(count, pieces)
-        runs = _has_runs(self.index)
-        is_right = self._pieces(self.kernels.checked(), own, bounds, runs, self.rows)
-        return own if is_right else None
+        own = np.full((pieces, self.rows), self._identity(), self.out.dtype)
+        bounds, greatest = _even(count, pieces), np.empty(pieces, np.uint64)
+        if self._mostly(np.equal):
+            kernel, numbers = self.kernels.runs(), [self.rows, self.rows]
+        else:
+            kernel, numbers = self.kernels.apart(), [self.rows]
+        self._pieces(kernel, own, bounds, greatest, numbers)
+        return own if int(greatest.max()) < self.rows else None
 
     def join(self, own: Any) -> None:
         """Let the array have what pieces have, one after another."""
@@ -163,26 +216,38 @@ class _Loops(NamedTuple):
             for part in own:
                 join(flat, part, out=flat)
 
+    def _mostly(self, relation: Callable[[Any, Any], Any]) -> bool:
+        """Tell whether so stand neighbours of the sample, but for one in eight."""
+        part = self.sample
+        count = np.count_nonzero(relation(part[:, 1:], part[:, :-1]))
+        return int(count) > part.size * 7 // 8
+
     def _pieces(
-        self, kernel: CpuKernel, out: Any, bounds: Any, has_runs: bool, apart: int = 0
-    ) -> bool:
-        """Take what lies between ``bounds``, which no two threads write the same of.
+        self,
+        kernel: CpuKernel,
+        out: Any,
+        bounds: Any,
+        other: Any = None,
+        numbers: Sequence[int] = (),
+    ) -> None:
+        """Take what lies between ``bounds``, which no two threads write the same of."""
+        given = [out, self.index, self.value, bounds]
+        given += [] if other is None else [other]
+        arguments = [*(x.ctypes.data for x in given), *numbers, self.step]
+        _run(kernel, arguments, bounds.size - 1, self.index.size)
 
-        Return whether all places were there, as far as the kernel checks them.
-        """
-        wrong = np.empty(bounds.size - 1, np.int64)
-        given = (out, self.index, self.value, bounds, wrong)
-        numbers = [self.rows, apart, self.step, self.wrap, int(has_runs)]
-        arguments = [*(x.ctypes.data for x in given), *numbers]
-        _run(kernel, arguments, wrong.size, self.index.size)
-        return not wrong.any()
+
+def _by_numpy(index: Any) -> Looks:
+    """Return what NumPy finds, which is slow where an index is long."""
+    return Looks(int(index.min()), int(index.max()))
 
 
-def _has_runs(index: Any) -> bool:
-    """Tell of a part of a long index whether neighbours mostly name one position."""
-    part = index[: index.size // _PIECES * _PIECES].reshape(_PIECES, -1)[:, :_SAMPLE]
-    stays = np.count_nonzero(part[:, 1:] == part[:, :-1])
-    return int(stays) > part.size * 7 // 8
+def _sample(index: Any) -> Any:
+    """Return parts of an index that tell of all of it."""
+    if index.size < _FEW:
+        return index[:0].reshape(1, 0)
+    parts = index[: index.size // _PIECES * _PIECES].reshape(_PIECES, -1)
+    return parts[:, :_SAMPLE].copy()
 
 
 def _run(
