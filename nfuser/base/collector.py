@@ -33,6 +33,17 @@ def no_collection() -> Generator[None]:
             gc.enable()
 
 
+def count_as_old() -> None:
+    """Let no young pass look at what is there now: modules, and what a process needs.
+
+    A full pass looks at it as before. Nothing is done where somebody keeps objects from
+    these, too, as servers do before they fork.
+    """
+    if not gc.get_freeze_count():
+        gc.freeze()
+        gc.unfreeze()  # to the oldest generation
+
+
 def _after_fork() -> None:
     """Enable it in a child, in which nobody is left who would."""
     if any(_held_off):

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
-from typing import TYPE_CHECKING
+from dataclasses import FrozenInstanceError, fields
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
@@ -12,6 +12,7 @@ from nfuser.compiler.dtypes import DType
 from nfuser.compiler.ir.expr import (
     Argument,
     Constant,
+    Expr,
     Pointwise,
     Reduce,
     ReduceOp,
@@ -34,7 +35,6 @@ from tests.hand_built import Hand, hand_softmax
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nfuser.compiler.ir.expr import Expr
     from nfuser.compiler.ir.tensor import TensorView
 
 
@@ -145,3 +145,22 @@ def test_extents_decide_what_is_known_of_an_axis() -> None:
     shape = (1, 4, hand.argument(1).shape[0])
     kinds = [axis.iter_type for axis in tensor(shape, DType.F32).axes]
     assert kinds == [IterType.BROADCAST, IterType.ITERATION, IterType.SYMBOLIC]
+
+
+def test_every_kind_of_expression_says_what_it_reads() -> None:
+    made: Any
+    for kind in get_args(Expr):
+        made = object.__new__(kind)
+        held: dict[str, object] = {}
+        for field in fields(kind):
+            several = "tuple[TensorView" in str(field.type)
+            held[field.name] = (object(),) if several else object()
+            object.__setattr__(made, field.name, held[field.name])
+        results = {"result", "results"}
+        tensors = {f.name for f in fields(kind) if "TensorView" in str(f.type)}
+        read: list[object] = []
+        for field in fields(kind):
+            if field.name in tensors - results:
+                found: Any = held[field.name]
+                read += found if isinstance(found, tuple) else [found]
+        assert list(sources(made)) == read, kind

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 import nfuser
 import nfuser.execution.runtime.pieces.concretized as stages
-from nfuser.base.collector import no_collection
+from nfuser.base.collector import count_as_old, no_collection
 
 if TYPE_CHECKING:
     import pytest
@@ -47,6 +49,37 @@ def test_who_had_it_disabled_finds_it_disabled() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+FIRST = """
+import gc
+import numpy as np, nfuser
+doubled, x, looked = nfuser.fuse(lambda x: x * 2), np.ones(3), []
+note = lambda phase, info: looked.append(info["generation"]) if phase == "stop" else 0
+gc.callbacks.append(note)
+doubled(x)
+gc.callbacks.remove(note)
+print(len(looked), gc.get_count()[0], gc.get_freeze_count())
+"""
+
+
+def test_what_a_first_call_makes_counts_as_old() -> None:
+    command = [sys.executable, "-c", FIRST]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    passes, young, frozen = map(int, told.split())
+    assert passes < 10  # of the trace, during which the collector is not held off
+    assert young < 2000
+    assert frozen == 0
+
+
+def test_what_somebody_froze_stays_frozen() -> None:
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        count_as_old()
+        assert gc.get_freeze_count() >= frozen > 0
+    finally:
+        gc.unfreeze()
 
 
 def test_a_child_has_it_enabled_again() -> None:

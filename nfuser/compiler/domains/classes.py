@@ -109,8 +109,9 @@ class Classes:
         return tuple(found)
 
     def _join(self, a: Keys, b: Keys) -> None:
-        if any(t.axes[k].is_broadcast for t, k in (*a, *b)):
-            return
+        for tensor, k in (*a, *b):
+            if tensor.axes[k].is_broadcast:
+                return
         first, second = self._found(a), self._found(b)
         if first == second:
             return
@@ -125,7 +126,11 @@ class Classes:
 
     def _relate(self, expr: Expr, source: TensorView, result: TensorView) -> None:
         """Join axes of a source with the axes of a result that they run along."""
-        for old, new in _groups(expr, source, result):
+        if not isinstance(expr, Reshape):
+            for old, new in _pairs(expr, source, result):
+                self._join(((result, new),), ((source, old),))
+            return
+        for old, new in _groups(expr):
             left = tuple((source, k) for k in old)
             right = tuple((result, k) for k in new)
             self._join(right, left)
@@ -164,12 +169,9 @@ def _extent(key: AxisKey) -> sc.Scalar:
     return key[0].axes[key[1]].extent
 
 
-def _groups(expr: Expr, source: TensorView, result: TensorView) -> list[Group]:
-    """Return the axes of ``source`` and ``result`` that the same loops may drive."""
-    if isinstance(expr, Reshape):
-        groups: tuple[Group, ...] = expr.groups or ()
-        return [g for g in groups if min(map(len, g)) == 1]
-    return [((a,), (b,)) for a, b in _pairs(expr, source, result)]
+def _groups(expr: Reshape) -> list[Group]:
+    """Return the axes of its source and its result that the same loops may drive."""
+    return [g for g in expr.groups or () if min(map(len, g)) == 1]
 
 
 def _pairs(expr: Expr, source: TensorView, result: TensorView) -> list[tuple[int, int]]:

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from nfuser.compiler.ir.base import node, value
 from nfuser.compiler.ir.folds import (
@@ -27,6 +28,8 @@ from nfuser.compiler.ir.folds import ScatterOp as ScatterOp
 from nfuser.compiler.ir.scalars.scalar import Const
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nfuser.compiler.ir.fusion import Fusion
     from nfuser.compiler.ir.point_op import PointOp
     from nfuser.compiler.ir.scalars.scalar import Scalar
@@ -346,42 +349,26 @@ Expr: TypeAlias = (
 
 def sources(expr: Expr) -> tuple[TensorView, ...]:
     """Return the tensors that ``expr`` reads."""
-    match expr:
-        case Argument() | Constant() | FromScalar() | Iota():
-            return ()
-        case Pointwise() | Called():
-            return expr.operands
-        case Pad(source, fill):
-            return (source, fill)
-        case Concatenate(parts):
-            return parts
-        case Take(source, index):
-            return (source, index)
-        case Scatter(_, source, index, value):
-            return (source, index, value)
-        case Assign(source, value):
-            return (source, value)
-        case Matmul(lhs, rhs):
-            return (lhs, rhs)
-        case Loop(operands):
-            return operands
-        case (
-            Expand()
-            | SumTo()
-            | ExpandDims()
-            | Squeeze()
-            | Permute()
-            | Slice()
-            | Reshape()
-            | Remap()
-            | Reduce()
-            | PartialSum()
-            | Scan()
-            | Sort()
-        ):
-            return (expr.source,)
-        case _:
-            assert_never(expr)
+    return _READ[type(expr)](expr)
+
+
+def _read(*names: str) -> Callable[[Any], tuple[TensorView, ...]]:
+    """Return what gives the tensors in fields of these ``names``."""
+    get: Any = attrgetter(*names)
+    return get if len(names) > 1 else lambda expr: (get(expr),)
+
+
+_READ: dict[type, Callable[[Any], tuple[TensorView, ...]]] = {
+    **dict.fromkeys(get_args(Leaf), lambda _: ()),
+    **dict.fromkeys((Pointwise, Loop, Called), attrgetter("operands")),
+    **dict.fromkeys((*VIEWS, SumTo, Reduce, PartialSum, Scan, Sort), _read("source")),
+    Pad: _read("source", "fill"),
+    Concatenate: attrgetter("parts"),
+    Take: _read("source", "index"),
+    Scatter: _read("source", "index", "value"),
+    Assign: _read("source", "value"),
+    Matmul: _read("lhs", "rhs"),
+}
 
 
 def results(expr: Expr) -> tuple[TensorView, ...]:

@@ -65,7 +65,7 @@ class TensorView:
     @property
     def shape(self) -> tuple[Scalar, ...]:
         """The extents of the axes."""
-        return tuple(axis.extent for axis in self.axes)
+        return tuple([axis.extent for axis in self.axes])
 
     @property
     def ndim(self) -> int:

@@ -14,14 +14,21 @@ N = TypeVar("N")
 def toposort(roots: Iterable[N], children: Callable[[N], Iterable[N]]) -> list[N]:
     """Return every node once, children first, in an order fixed by ``roots``."""
     order: dict[N, None] = {}
-    stack = [(root, False) for root in reversed(list(roots))]
+    begun: list[N] = []
+    stack = [iter(roots)]
     while stack:
-        item, ready = stack.pop()
-        if item in order:
-            continue
-        if ready:
-            order[item] = None
-            continue
-        stack.append((item, True))
-        stack.extend((c, False) for c in reversed(list(children(item))))
+        for item in stack[-1]:
+            if item in order:
+                continue
+            below = children(item)
+            if not below:
+                order[item] = None
+                continue
+            begun.append(item)
+            stack.append(iter(below))
+            break
+        else:
+            stack.pop()
+            if begun:
+                order[begun.pop()] = None
     return list(order)

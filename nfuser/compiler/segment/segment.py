@@ -294,13 +294,12 @@ class _Cutter:
 
     def _stored(self, exprs: list[Expr]) -> list[TensorView]:
         """Return what a group leaves for others, or returns."""
-        own = set(exprs)
+        stays, users = set(exprs).issuperset, self.fusion.users
         return [
             tensor
             for expr in exprs
             for tensor in results(expr)
-            if tensor in self.outputs
-            or any(user not in own for user in self.fusion.users[tensor])
+            if tensor in self.outputs or not stays(users[tensor])
         ]
 
     def _finished(self) -> Segmented:

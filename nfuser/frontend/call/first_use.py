@@ -6,6 +6,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from nfuser.base.collector import count_as_old, no_collection
 from nfuser.codegen.numba.compiler_lock import COMPILER
 
 if TYPE_CHECKING:
@@ -21,8 +22,10 @@ class FirstUse:
 
     def __getattr__(self, name: str) -> Any:
         if self._module is None:
-            with COMPILER:  # forks wait for it: a module must not be half imported
+            # Forks wait for the lock: a module must not be half imported.
+            with COMPILER, no_collection():
                 self._module = import_module(self._name)
+                count_as_old()
         found = getattr(self._module, name)
         setattr(self, name, found)
         return found

@@ -7,7 +7,7 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
-from nfuser.base.collector import no_collection
+from nfuser.base.collector import count_as_old, no_collection
 from nfuser.base.locks import ForkSafeLock, cached_property
 from nfuser.errors import ArgumentError
 from nfuser.execution.runtime.tables.counters import CacheInfo, Counters
@@ -37,6 +37,8 @@ else:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_planned: list[None] = []  # whether anything was, in this process
 
 
 class Readying(Keeping, Generic[P, R]):
@@ -194,7 +196,11 @@ class Readying(Keeping, Generic[P, R]):
         plan = variant.cache.plan(
             place, descriptors, integers, self._counters, variant.trace.fusion
         )
-        return parts.make_ready(variant, plan, place, described, arrays, asked)
+        ready = parts.make_ready(variant, plan, place, described, arrays, asked)
+        if not _planned:  # with it come Numba, and tables that last
+            _planned.append(None)
+            count_as_old()
+        return ready
 
     def _asked(
         self, variant: Variant, arrays: tuple[Any, ...], described: Described

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 def children(x: Scalar) -> tuple[Scalar, ...]:
     """Return the scalars that ``x`` is computed from."""
+    if type(x) in _LEAVES:  # most are, and they come last of the cases
+        return ()
     match x:
         case Binary(_, lhs, rhs):
             return (lhs, rhs)
@@ -44,6 +46,9 @@ def children(x: Scalar) -> tuple[Scalar, ...]:
             return ()
         case _:
             assert_never(x)
+
+
+_LEAVES = frozenset((Const, Size, ScalarInput, Stride, Knob, LoopIndex))
 
 
 def symbols(roots: Iterable[Scalar]) -> list[Scalar]:

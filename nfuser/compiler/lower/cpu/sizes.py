@@ -68,7 +68,7 @@ class Sizes:
             return
         for stmt in stmts:
             assert not isinstance(stmt, For)
-            for inner in reversed(list(every([stmt.value]))):
+            for inner in reversed(every([stmt.value])):
                 if isinstance(inner, Call) and is_angular(inner):
                     self._consider(inner.operands[0])
             if isinstance(stmt, Let):

@@ -78,7 +78,7 @@ def gathers(body: tuple[Stmt, ...]) -> bool:
 
     Indices that are computed of a variable are computed once.
     """
-    every = scalar_walk.every(list(scalars_in(body)))
+    every = scalar_walk.every(scalars_in(body))
     return any(isinstance(x, sc.Datum) for x in every)
 
 

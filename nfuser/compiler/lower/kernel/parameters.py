@@ -16,7 +16,7 @@ from nfuser.compiler.ir.walk import toposort
 from nfuser.compiler.lower.kernel.walk import every
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from nfuser.compiler.lower.kernel.kernel_ir import Kernel, Stmt
 
@@ -80,6 +80,6 @@ def _prepared(x: Binary) -> tuple[Scalar, ...]:
     return exact_division.multiplier(x.rhs), exact_division.shift(x.rhs)
 
 
-def scalars_in(body: Iterable[Any]) -> Iterator[Any]:
-    """Yield every scalar in ``body``, in program order."""
-    return (x for x in every(body, _SCALARS) if type(x) in _SCALARS)
+def scalars_in(body: Iterable[Any]) -> list[Any]:
+    """Return every scalar in ``body``, in program order."""
+    return [x for x in every(body, _SCALARS) if type(x) in _SCALARS]

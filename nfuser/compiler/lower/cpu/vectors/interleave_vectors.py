@@ -62,7 +62,7 @@ def _widened(loop: For, *, calls: bool) -> tuple[Stmt, ...] | None:
 
 
 def _vectors(loop: For, *, calls: bool) -> int:
-    inside = list(every(loop.body))
+    inside = every(loop.body)
     if any(isinstance(x, DrawPacket) for x in loop.body):
         return _BLOCKS_ABREAST
     dear = [x for x in inside if isinstance(x, Call) and is_dear(x.op)]

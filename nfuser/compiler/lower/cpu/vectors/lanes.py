@@ -50,7 +50,7 @@ def has_narrow_work(loop: For) -> bool:
     and half of each vector is left to the narrow work. Light work does not gain: the
     conversions cost as much in either way.
     """
-    inside = list(every(loop.body))
+    inside = every(loop.body)
     if any(isinstance(x, For) or _is_wide(x) for x in inside):
         return False
     sums = (x for x in inside if isinstance(x, Let) and x.var.dtype is DType.F64)
@@ -66,7 +66,7 @@ def is_narrow_outside(loop: For) -> bool:
     LLVM may take as many lanes as a vector has of those, and do the rest, in 32 bits,
     in halves of vectors.
     """
-    inside = list(every(loop.body))
+    inside = every(loop.body)
     if any(isinstance(x, For) or _is_wide(x) or _is_wide_call(x) for x in inside):
         return False
     return any(isinstance(x, Call) and is_wide_inside(x.op) for x in inside)
@@ -112,7 +112,7 @@ def dear_strides(body: tuple[Stmt, ...]) -> frozenset[Scalar]:
     loops = [x for x in every(body) if isinstance(x, For)]
     found: set[Scalar] = set()
     for loop in loops:
-        inside = list(every(loop.body))
+        inside = every(loop.body)
         if any(isinstance(x, For) for x in inside):
             continue
         if not any(isinstance(x, Call) and is_dear(x.op) for x in inside):

@@ -170,6 +170,8 @@ def _paths(code: CodeType) -> Iterator[NamedPath]:
 def _imports(code: CodeType) -> dict[str, NamedPath]:
     """Return what the names stand for that ``code`` binds by ``import``."""
     found: dict[str, NamedPath] = {}
+    if dis.opmap["IMPORT_NAME"] not in code.co_code[::2]:
+        return found
     level, module, bound = 0, "", None
     numbers: list[Any] = []
     for instruction in dis.get_instructions(code):
