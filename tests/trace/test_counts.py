@@ -232,6 +232,15 @@ def test_nothing_is_written_where_one_of_many_is_nowhere(
     np.testing.assert_array_equal(made, 1 + np.bincount(index % 5))
 
 
+def test_an_index_in_order_whose_differences_overflow_is_nowhere() -> None:
+    index = np.sort(RNG.integers(1, 1000, 600_000))
+    index[-1] = -(2**63)  # 2^63 less the one before it, in 64 bits
+    made = np.ones(1000)
+    with pytest.raises(IndexError, match=f"index {-(2**63)} is out of bounds"):
+        nfuser.fuse(partial(_at, "add"))(made, index, 1.0)
+    np.testing.assert_array_equal(made, np.ones(1000))
+
+
 @pytest.mark.parametrize("wrong", [-1, 5])
 def test_one_of_many_numbers_is_no_place(wrong: int) -> None:
     numbers = RNG.integers(0, 5, 600_000)

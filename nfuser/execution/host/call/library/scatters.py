@@ -137,7 +137,7 @@ class _Loops(NamedTuple):
             every = np.empty(blocks, np.int64)
             self._look(self.kernels.gaps(), gaps, every)
             widest = int(np.bitwise_or.reduce(every))
-            if widest >= 0:
+            if 0 <= widest < 2 * self.rows:  # no difference went beyond 64 bits
                 found = gaps if widest <= _GAP else None
                 return Looks(int(index[0]), int(index[-1]), True, found)
         found = np.empty(blocks, np.uint64)
