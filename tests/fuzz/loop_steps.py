@@ -121,10 +121,10 @@ def carried(made: Program) -> Lines:
         one, two = rng.choice(names), rng.choice(names)
         if rests:
             one = own
-        chosen = (
-            f"np.where({one} < i - 1, {two} + 2, {one})",
+        chosen = (  # compared with what no value is: rounding decides no tie
+            f"np.where({one} < i - 0.97, {two} + 2, {one})",
             f"np.where(i > 1, {one} * 0.5, {one})",
-            f"np.where(({one} < 2) & (i % 2 == 1), {one} + 1, {one})",
+            f"np.where(({one} < 2.03) & (i % 2 == 1), {one} + 1, {one})",
         )
         forms = (
             *(one, one, one),
