@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import sys
 import threading
 import time
@@ -19,10 +20,12 @@ import nfuser
 from nfuser.base.locks import ForkSafeLock
 from nfuser.codegen.numba.compiler_lock import COMPILER, undisturbed
 from nfuser.execution.runtime.caches.shared_cache import forget_all
+from nfuser.frontend.call.first_use import FirstUse
 from tests.interrupts import Interrupt, raise_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 
 def _raised_in(work: Callable[[], object], ready: Callable[[], None]) -> bool:
@@ -112,6 +115,27 @@ def test_work_that_fails_undisturbed_fails_where_it_was_asked_for() -> None:
     assert _is_free(COMPILER)
 
 
+def test_what_is_first_used_is_imported_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = "import time", "for _ in range(40):", "    time.sleep(0.005)", "end = True"
+    (tmp_path / "first_used.py").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(tmp_path)
+    first_used = FirstUse("first_used")
+
+    def use() -> None:
+        with contextlib.suppress(Interrupt):
+            assert first_used.end
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    while "first_used" not in sys.modules:
+        time.sleep(0.001)
+    raise_in(thread.ident or 0)
+    thread.join()
+    assert sys.modules.pop("first_used").end
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.filterwarnings("ignore:.* was traced 8 times:RuntimeWarning")
@@ -123,25 +147,33 @@ def test_calls_go_on_after_exceptions_at_any_moment() -> None:
     wrong: list[object] = []
     interval = sys.getswitchinterval()
 
-    def call() -> None:
+    at_work = [ctypes.c_ulong(0) for _ in range(4)]
+
+    def call(own: ctypes.c_ulong) -> None:
         n = 0
         while not stop.is_set():
             with contextlib.suppress(Interrupt):
+                own.value = threading.get_ident()
                 n = (n + 1) % 7
                 found = fused(x, n)
                 if not np.array_equal(found, x * 2 + n):
                     wrong.append(found)
                 if n == 6:
                     fused.cache_clear()
+                own.value = 0
+                for _ in range(100):
+                    pass  # what was raised before arrives here, and not outside
 
-    threads = [threading.Thread(target=call, daemon=True) for _ in range(4)]
+    threads = [
+        threading.Thread(target=call, args=(own,), daemon=True) for own in at_work
+    ]
     sys.setswitchinterval(1e-5)
     try:
         for thread in threads:
             thread.start()
         for k in range(300):
             time.sleep(0.002)
-            raise_in(threads[k % 4].ident or 0)
+            raise_in(at_work[k % 4])
     finally:
         sys.setswitchinterval(interval)
         stop.set()

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from nfuser.base.collector import count_as_old, no_collection
-from nfuser.codegen.numba.compiler_lock import COMPILER
+from nfuser.base.collector import count_as_old
+from nfuser.codegen.numba.compiler_lock import undisturbed
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -22,10 +23,15 @@ class FirstUse:
 
     def __getattr__(self, name: str) -> Any:
         if self._module is None:
-            # Forks wait for the lock: a module must not be half imported.
-            with COMPILER, no_collection():
-                self._module = import_module(self._name)
-                count_as_old()
+            # Forks wait for it, and no exception arrives: either would leave a module
+            # half imported, or importlib's locks held.
+            self._module = undisturbed(partial(_imported, self._name))
         found = getattr(self._module, name)
         setattr(self, name, found)
         return found
+
+
+def _imported(name: str) -> ModuleType:
+    found = import_module(name)
+    count_as_old()
+    return found
