@@ -338,3 +338,14 @@ def test_sums_of_segments_have_derivatives() -> None:
     sums = np.zeros((7, 3))
     np.add.at(sums, IDS, ROWS)
     np.testing.assert_allclose(found, 2 * sums[IDS])
+
+
+def test_rows_of_an_array_in_another_order_go_to_others_of_it() -> None:
+    def spread(a: Any) -> None:
+        a[-np.arange(a.shape[0]) // 2] = a
+
+    wanted = np.asfortranarray(RNG.random((5, 9, 4)))
+    found = wanted.copy("K")
+    spread(wanted)
+    nfuser.fuse(spread)(found)
+    np.testing.assert_array_equal(found, wanted)

@@ -271,7 +271,7 @@ def _in_row(value: Any, out: Any) -> tuple[Any, int]:
     is_one = value.size and not any(value.strides)
     first = value[(0,) * value.ndim] if is_one else value
     if is_one or np.may_share_memory(value, out):
-        return np.array(first), int(not is_one)
+        return np.array(first, order="C"), int(not is_one)
     return np.ascontiguousarray(value), 1
 
 
