@@ -16,6 +16,7 @@ import nfuser
 from nfuser import config
 from nfuser.compiler.lower import lowering
 from nfuser.compiler.lower.build import build
+from nfuser.compiler.lower.cpu.memory.fetch_tiles import fetch_tiles
 from nfuser.compiler.lower.kernel.kernel_ir import Buffer, For, Var
 from nfuser.compiler.lower.kernel.text import text
 from nfuser.compiler.lower.kernel.verify import verify_kernel
@@ -130,6 +131,13 @@ def test_what_becomes_of_a_kernel_by(
     assert after is not before
     verify_kernel(after)
     golden(f"before:\n{text(before)}\nafter {apply.__name__}:\n{text(after)}")
+
+
+def test_a_loop_of_rows_that_asks_for_memory_stays_what_it_was() -> None:
+    before = _before(fetch_tiles)
+    marked = tuple(replace(s, narrow=True) for s in before.body if isinstance(s, For))
+    after = fetch_tiles(replace(before, body=marked)).body
+    assert [s.narrow for s in after if isinstance(s, For)] == [True, True]
 
 
 def test_a_kernel_in_order_is_checked_but_not_spelled(

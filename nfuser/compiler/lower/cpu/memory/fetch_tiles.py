@@ -9,6 +9,7 @@ memory which nobody reads; to ask for it is no access.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.compiler.ir.scalars import scalar as sc
@@ -42,7 +43,7 @@ def fetch_tiles(kernel: Kernel) -> Kernel:
         match rows.body:
             case (For() as row,) if _is_tile(rows) and _is_tile(row):
                 asked = tuple(_lines(row, rows.index, numbers[0], made))
-                return (For(rows.index, rows.stop, (*asked, row)),)
+                return (replace(rows, body=(*asked, row)),) if asked else None
             case _:
                 return None
 
