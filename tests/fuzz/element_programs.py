@@ -29,6 +29,57 @@ _RANGES = (
     *("range(1, {0})", "range({0})", "range({0} - 1)", "range({0} - 2, -1, -1)"),
     *("range({0} - 1, 0, -1)", "range(1, {0} - 1)", "range(0, {0}, 2)"),
 )
+_INNER = (  # bounded by the turn of the loop around
+    *(
+        "range(i)",
+        "range(i + 1)",
+        "range(min(i, m))",
+        "range(i, n)",
+        "range(i, -1, -1)",
+    ),
+    *("range(max(0, i - 2), i + 1)", "range(min(n, m))", "range(n - i)"),
+)
+_FAR = (  # places that two loops count, which may be behind the first
+    *(
+        "i - j",
+        "j - i",
+        "n - 1 - i",
+        "n - 1 - j",
+        "i - j - 1",
+        "2 * i - j",
+        "i - 2 * j",
+    ),
+    *("(i + j) % n", "(i - j) % n", "(2 * i + j) % n", "i // 2", "i * j % n", "-1 - i"),
+    *("n - i - j - 1", "i + j", "i + j - n", "(i - j) // 2", "-(i + j) // 2", "j - n"),
+    *("max(i - j, 0)", "min(i + j, n - 1)", "abs(i - j)", "p[i] - 1", "p[j % n]"),
+)
+_PASSED = (  # numbers that change places, or go round
+    "r, s = s, r",
+    "r, s = s, r * 0.5 + {0}",
+    "r, s = s * 0.5 + {0}, r",
+    "q, r, s = r, s, q",
+    "q, r, s = s, q, r * 0.5 + {0}",
+    "q, r = r, q - s",
+    "r, (q, s) = q, (s, r)",
+    "q = r\n{1}r = s\n{1}s = q * 0.5 + {0}",
+    "s = r\n{1}r = s - {0}",
+    "k = (k + 1) % n\n{1}s = s * 0.5 + x[k]",
+    "k, g = g, (k + j) % n\n{1}x[g] = x[k] * 0.5 + {0}",
+    "k = i - k\n{1}s = s * 0.5 + x[k % n]",
+)
+_LEFT = (  # how a turn, or all of them, may end
+    "if {0} > {1}:\n{2}    continue",
+    "if {0} > {1}:\n{2}    s = s * 0.5 + 1\n{2}    continue",
+    "if {0} > {1}:\n{2}    break",
+    "if i % 2 == 0:\n{2}    if {0} > {1}:\n{2}        continue\n{2}    r = s * 0.5",
+    "if j > 1:\n{2}    if j % 2 == 1:\n{2}        continue\n{2}    s = s * 0.5 - j",
+    "if {0} > {1}:\n{2}    r = j * 1.0\n{2}elif i == 1:\n{2}    s = r + i",
+    "if {0} > {1}:\n{2}    r = j * 1.0\n{2}else:\n{2}    q = s",
+    "if {0} > {1}:\n{2}    q = s * 0.5",
+    "while 2 < s < 99:\n{2}    s = s * 0.5 - 1",
+    "for l in range(j):\n{2}    s = s * 0.5 + x[(l + i) % n]",
+    "if i == j:\n{2}    r = s * 0.5\n{2}    break",
+)
 
 
 class _Writer:
@@ -44,10 +95,12 @@ class _Writer:
         rng = self._rng
         self._lines = ["def program(a, b, x, p, n, m):"]
         self._put(0, rng.choice(("s = 0.0", "s = x[0] * 0.5", "s = 1.5")))
+        self._put(0, "q, r, k, g = s * 0.5 + 1, s - 2, 0, n - 1")
         self._put(0, rng.choice(("y = a.copy()", "y = np.zeros((n, m))", "y = b * 2")))
         for _ in range(rng.choice((1, 1, 1, 2))):
             self._nest(0)
-        result = rng.choice(("y, s", "s, y[0]", "y * s, a", "x, y.sum(), s"))
+        results = ("y, s, r, q", "s, y[0], r, k", "y * s, a, q, g", "x, y.sum(), s, r")
+        result = rng.choice(results)
         self._put(0, f"return {result}")
         return "\n".join(self._lines) + "\n"
 
@@ -65,8 +118,11 @@ class _Writer:
             self._statements(depth + 1, "i", "i", rng.randint(1, 2))
             self._numbers = ["s"]
         inner = rng.choice(("m", "m", "n"))
-        self._put(depth + 1, f"for j in {rng.choice(_RANGES).format(inner)}:")
+        turns = rng.choice(_RANGES).format(inner)
         column = "j" if inner == "m" else "0"
+        if rng.random() < 0.2:
+            turns, column = rng.choice(_INNER), "j % m"
+        self._put(depth + 1, f"for j in {turns}:")
         self._statements(depth + 2, "i", column, rng.randint(1, 3))
         self._numbers = ["s"]  # there may have been no turn
         if rng.random() < 0.3:
@@ -76,17 +132,27 @@ class _Writer:
         at = row, column
         for number in range(count):
             form = self._rng.random()
-            if form < 0.2:
+            is_inside = row != column
+            if is_inside and form < 0.14:
+                passed = self._rng.choice(_PASSED)
+                lead = "    " * (depth + 1)
+                self._put(depth, passed.format(self._value(at, 1), lead))
+            elif is_inside and form < 0.28:
+                left = self._rng.choice(_LEFT)
+                lead = "    " * (depth + 1)
+                one, two = self._value(at, 1), self._leaf(at)
+                self._put(depth, left.format(one, two, lead))
+            elif form < 0.38:
                 self._put(depth, f"v{number} = {self._value(at, 2)}")
                 self._numbers.append(f"v{number}")
-            elif form < 0.35:
+            elif form < 0.48:
                 self._put(depth, f"s = s * 0.5 + {self._value(at, 1)}")
-            elif form < 0.4:  # elements as they were before
+            elif form < 0.52:  # elements as they were before
                 self._put(depth, "w = y.copy()")
                 self._put(depth, f"{self._target(at)} = {self._value(at, 1)}")
                 self._put(depth, self._rng.choice(("w[0, 0] = s", "s = s + w[0, 0]")))
                 self._put(depth, "s = s * 0.5 + w[-1, 0]")
-            elif form < 0.6:
+            elif form < 0.66:
                 self._put(depth, f"if {self._value(at, 1)} > {self._value(at, 1)}:")
                 self._put(depth + 1, f"{self._target(at)} = {self._value(at, 2)}")
                 if self._rng.random() < 0.5:
@@ -101,6 +167,11 @@ class _Writer:
         if row == column:
             return self._rng.choice((f"x[{row}]", f"y[{row}, 0]", "x[0]"))
         places = (f"[{row}, {column}]",) * 4 + (f"[{row} - 1, {column}]", "[0, 0]")
+        if self._rng.random() < 0.2:
+            far = self._rng.choice(_FAR)
+            return self._rng.choice(
+                (f"x[{far}]", f"y[{far}, {column}]", f"a[{far}, 0]")
+            )
         return self._rng.choice(("a", "y", "y")) + self._rng.choice(places)
 
     def _value(self, at: tuple[str, str], depth: int) -> str:
@@ -117,10 +188,17 @@ class _Writer:
     def _leaf(self, at: tuple[str, str]) -> str:
         rng, (row, column) = self._rng, at
         if (form := rng.random()) < 0.2:
-            return rng.choice(("0.5", "0.25", "1.5", row, "2"))
-        if form < 0.4:
-            return rng.choice(self._numbers)
-        if form < 0.55:
+            return rng.choice(
+                ("0.5", "0.25", "1.5", row, "2", "j" if row != column else row)
+            )
+        if form < 0.36:
+            return rng.choice((*self._numbers, "r", "q", "s"))
+        if form < 0.46 and row != column:
+            far = rng.choice(_FAR)
+            return rng.choice(
+                (f"x[{far}]", f"x[{far}]", f"b[{far}, 0]", f"y[{far}, -1]")
+            )
+        if form < 0.58:
             return rng.choice((f"x[{row}]", "x[p[0]]", f"x[{row} - 1]", f"x[p[{row}]]"))
         if row == column:
             return f"{rng.choice('ab')}[{row}, 0]"

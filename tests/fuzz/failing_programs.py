@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 
 from nfuser.errors import HostError, NfuserError
+from tests.fuzz.given import Given
 from tests.fuzz.growing import SHAPES, Program
 from tests.fuzz.loaded import loaded
 from tests.fuzz.on_device import BACKENDS, fused_for
-from tests.fuzz.write_programs import copied, outcome, random_arrays, require_same
+from tests.fuzz.write_programs import outcome, require_same
 from tests.fuzz.write_steps import writing_steps
 
 _BEYOND = (0, -1, 777)
@@ -102,33 +103,37 @@ def compare(text: str, seed: int, rank: int, backend: str | None, tally: Tally) 
         plain = space["program"]
         fused = fused_for(backend, plain, text, outside)
         rng = random.Random(seed)
-        for shape in rng.sample(SHAPES[rank], 3):
-            given = [x.astype("d", "K", copy=False) for x in random_arrays(rng, shape)]
-            numbers = [rng.randint(1, 4), 0.5, np.array(_BEYOND)]
-            for _ in range(2):
+        usual = [shape for shape in SHAPES[rank] if min(shape) >= 4]
+        for shape in rng.sample(usual, min(3, len(usual))):
+            given = Given.random(
+                rng, shape, dtypes=("f8",), on_device=backend == "cuda"
+            )
+            for _ in range(2 if backend == "interpret" else 4):
+                numbers = [rng.randint(1, 4), 0.5, np.array(_BEYOND)]
                 _one_call(plain, fused, given, numbers, outside, tally, text)
+                given.change(rng)
 
 
 def _one_call(
     plain: Any,
     fused: Any,
-    given: list[Any],
+    given: Given,
     numbers: list[Any],
     outside: Any,
     tally: Tally,
     text: str,
 ) -> None:
-    mine, theirs = ([copied(x) for x in given] for _ in range(2))
+    (held, mine), (own, theirs), (_, untouched) = (given.copies() for _ in range(3))
     before = outside.copy()
     how, wanted = outcome(plain, [*theirs, *numbers])
     after = outside.copy()
     outside[...] = before
     done, found = outcome(fused, [*mine, *numbers])
-    what = f"for {[x.shape for x in given]} {numbers}\n{text}"
+    what = f"for {[x.shape for x in mine]} {numbers}\n{text}"
     is_refused = done == "raised" and isinstance(found, NfuserError)
     is_as_before = all(
         np.array_equal(x, y, equal_nan=True)
-        for x, y in zip((*mine, outside), (*given, before), strict=True)
+        for x, y in zip((*mine, outside), (*untouched, before), strict=True)
     )
     is_other = how == "raised" and not isinstance(found, type(wanted))
     if is_refused and (how == "returned" or (is_other and is_as_before)):
@@ -145,6 +150,8 @@ def _one_call(
         pairs = zip((*theirs, after), (*mine, outside), strict=True)
         for number, (one, other) in enumerate(pairs):
             require_same(one, other, f"array {number} after {found!r} {what}")
+        if not given.is_same_around((own, theirs), (held, mine)):
+            raise AssertionError(f"written beside the arrays {what}")
         tally.failed_alike += 1
         tally.in_between += not is_as_before
     outside[...] = after

@@ -24,7 +24,12 @@ SHAPES = {
     1: ((7,), (33,), (6,), (100,), (9,), (1,), (0,)),
     2: ((6, 7), (5, 33), (17, 5), (6, 6), (9, 4), (64, 65), (4, 1), (0, 3), (70, 70)),
     3: ((4, 5, 6), (6, 6, 17), (7, 4, 5), (5, 9, 4), (9, 8, 8), (3, 1, 2), (5, 5, 5)),
+    4: ((4, 5, 3, 6), (5, 4, 6, 3), (4, 4, 4, 4), (3, 6, 4, 9), (3, 1, 4, 3)),
 }
+_USUAL = {1: (33, 9), 2: (5, 33, 9, 4), 3: (9, 8, 8, 5, 9, 4), 4: (3, 6, 4, 9)}
+"""Shapes of those, one after another, for which programs seldom fail."""
+_MAY_FAIL = 0.06  # so often, nevertheless, of statements that do for such a shape
+
 _PARTS = (
     *(":", "1:", ":-1", "1:-1", "::2", "1::2", "::-1", ":2", "0", "-1", "-2:"),
     *("::3", ":-2:2", "2::-1"),
@@ -39,7 +44,71 @@ def halve(x):
     x *= 0.5
 
 
+def kept(x):
+    y = x.copy()
+    y[0] = 1
+    return x
+
+
+def once(x):
+    y = x.copy()
+    y[1:] += x[:-1]
+    return y
+
+
+def within(x):
+    return x[1:-1]
+
+
+def moved(x, k):
+    before = x[k] * 1.0
+    row = x[k]
+    row += 1
+    return row, before
+
+
+def stepped(now, before):
+    new = now.copy()
+    new[1:-1] = 0.5 * (now[2:] + now[:-2]) - before[1:-1] * 0.25
+    return new, now
+
+
+class BOX:
+    u = G
+
+    def turn(by):
+        BOX.u[1:-1] += 0.5 * (BOX.u[2:] - BOX.u[:-2]) + by
+
+
+KEPT, CELLS = {"u": G}, [G]
+
+
 """
+
+
+_HELPERS: dict[str, Any] = {"np": np, "G": np.ones(9)}
+exec(_HEAD, _HELPERS)  # noqa: S102 (programs are text)
+
+
+def _begun(shape: tuple[int, ...]) -> dict[str, Any]:
+    """Return what a program is given, beside an array from outside."""
+    x = np.arange(float(np.prod(shape))).reshape(shape) % 5 - 1
+    return {"a": x.copy(), "b": x[::-1] * 2, "n": 3, "t": 0.5, "G": _HELPERS["G"]}
+
+
+def _run(code: Any, space: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what names stand for after some lines; None where NumPy refuses them."""
+    own = {**_HELPERS, **space}
+    try:
+        with np.errstate(all="ignore"):
+            exec(code, own)  # noqa: S102
+    except (ValueError, IndexError, TypeError, NameError, AttributeError):
+        return None
+    return {
+        n: x
+        for n, x in own.items()
+        if not n.startswith("_") and (n == "G" or n not in _HELPERS)
+    }
 
 
 @dataclass
@@ -52,14 +121,15 @@ class Program:
     space: dict[str, Any] = field(default_factory=dict)
     features: set[str] = field(default_factory=set)
     count: int = 0
+    others: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
     def begun(cls, rng: random.Random, rank: int) -> Program:
         """Return a program that does nothing yet."""
-        shape = SHAPES[rank][0]
-        x = np.arange(float(np.prod(shape))).reshape(shape) % 5 - 1
-        space = {"a": x.copy(), "b": x[::-1] * 2, "n": 3, "t": 0.5, "G": np.ones(9)}
-        return cls(rng, rank, space=space)
+        sizes = _USUAL[rank]
+        usual = (sizes[k : k + rank] for k in range(0, len(sizes), rank))
+        space, *others = (_begun(shape) for shape in (SHAPES[rank][0], *usual))
+        return cls(rng, rank, space=space, others=others)
 
     @property
     def arrays(self) -> list[str]:
@@ -73,6 +143,8 @@ class Program:
         made = [n for n in self.arrays if n not in ("a", "b", "G")] or ["b"]
         rng = self.rng
         made = rng.sample(made, min(len(made), rng.choice((3, 6))))
+        numbers = [n for n, x in self.space.items() if isinstance(x, np.generic)]
+        made += rng.sample(numbers, min(len(numbers), 4))
         if rng.random() < 0.5:
             made.append("a")
         body = "\n".join(f"    {line}" for line in self.lines)
@@ -84,21 +156,19 @@ class Program:
         lines, feature = step(self)
         if not lines:
             return
-        trial = {
-            n: x.copy() if isinstance(x, np.ndarray) else x
-            for n, x in self.space.items()
-        }
-        try:
-            with np.errstate(all="ignore"):
-                exec(_HEAD, trial)  # noqa: S102 (programs are text)
-                own = dict(self.space)
-                names = {k: trial[k] for k in ("shifted", "halve")}
-                exec("\n".join(lines), {"np": np, **names}, own)  # noqa: S102
-        except (ValueError, IndexError, TypeError, UnboundLocalError, NameError):
+        code = compile("\n".join(lines), "<step>", "exec")
+        own = _run(code, self.space)
+        others = [_run(code, space) for space in self.others]
+        if own is None or (None in others and self.rng.random() > _MAY_FAIL):
             return
-        self.space = {n: x for n, x in own.items() if not n.startswith("_")}
+        self.space = own
+        self.others = [space for space in others if space is not None]
         self.lines += lines
         self.features.add(feature)
+
+    def takes(self, lines: list[str]) -> bool:
+        """Tell whether NumPy takes some lines."""
+        return _run(compile("\n".join(lines), "<step>", "exec"), self.space) is not None
 
     # -- words ---------------------------------------------------------------
 
@@ -118,9 +188,10 @@ class Program:
 
     def part(self, name: str) -> str:
         """Return a view of an array by an index."""
-        return f"{name}[{self._key(self.space[name].ndim)}]"
+        return f"{name}[{self.key(self.space[name].ndim)}]"
 
-    def _key(self, ndim: int) -> str:
+    def key(self, ndim: int) -> str:
+        """Return a key of slices and integers."""
         rng = self.rng
         parts = [rng.choice(_PARTS) for _ in range(rng.randint(1, ndim))]
         if rng.random() < 0.1:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tests.fuzz.write_steps import STEP_OF, are_shared, generate
 
-RANKS = ("rank 1", "rank 2", "rank 3")
+RANKS = ("rank 1", "rank 2", "rank 3", "rank 4")
 FEATURES = (*sorted(STEP_OF), *RANKS, "shared")
 _MOST_TRIES = 40  # of programs for one pair
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import tests.fuzz.loop_steps as loops
 import tests.fuzz.place_steps as places
 from tests.fuzz.growing import Program
+from tests.fuzz.key_steps import KEY_STEPS
+from tests.fuzz.word_steps import WORD_STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -28,7 +30,7 @@ def generate(seed: int, wanted: Collection[str] = ()) -> tuple[str, set[str], in
     Features that are ``wanted`` are among them, if many tries bring them about.
     """
     rng = random.Random(seed)
-    rank = rng.choice((1, 2, 3))
+    rank = rng.choice((1, 1, 2, 2, 2, 3, 3, 4))
     rank = next((int(f[-1]) for f in wanted if f.startswith("rank")), rank)
     made = Program.begun(rng, rank)
     for _ in range(rng.randint(2, 8)):
@@ -237,6 +239,15 @@ STEPS: dict[Step, float] = {
     places.between: 3,
     places.doubled: 2.5,
     places.failing: 0.4,
+    WORD_STEPS["words"]: 8,
+    WORD_STEPS["numbers"]: 5,
+    WORD_STEPS["handed"]: 5,
+    WORD_STEPS["helped"]: 2.5,
+    WORD_STEPS["states"]: 2.5,
+    WORD_STEPS["rows"]: 5,
+    KEY_STEPS["keys"]: 8,
+    KEY_STEPS["own"]: 7,
+    KEY_STEPS["views"]: 4,
 }
 """What programs are made of, and how often."""
 

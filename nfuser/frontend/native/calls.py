@@ -22,6 +22,7 @@ from nfuser.base.debug import dump
 from nfuser.compiler.ir.scalars.scalar import Const, const
 from nfuser.compiler.ir.scalars.scalar_walk import substitute
 from nfuser.compiler.trace.call import tree as trees
+from nfuser.execution.device.describe.descriptor import describe
 from nfuser.execution.device.describe.libraries import Library, library_of
 from nfuser.execution.device.native import layout as at
 from nfuser.execution.device.native.library import advancing
@@ -142,6 +143,7 @@ class RecordMaker:
         self._numbers: dict[int, tuple[int, type]] = {}
         self._slots: dict[int, int] = {}
         self._name_slots()
+        self._require_writable()
         self._sizes = self._fixed_sizes()
 
     def _may_write(
@@ -155,6 +157,13 @@ class RecordMaker:
         is_plain = ready.place.library is Library.NUMPY and not self.is_open
         has_nests = any(type(x) in NESTS for x in self._args)
         return is_plain and not captured and not outputs and not has_nests
+
+    def _require_writable(self) -> None:
+        """Leave it to Python to refuse calls that may not write what they would."""
+        for slot, _ in self._ready.variant.trace.writes:
+            array = self._args[self._positions[self._inputs[slot]]]
+            if not describe(array, "an argument").writable:
+                raise NotNativeError
 
     def _laid_out(self) -> tuple[CallProgram, Mapping[int, Slot]]:
         """Return the program of such calls, and its inputs by slot."""

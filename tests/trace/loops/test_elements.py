@@ -208,6 +208,7 @@ def test_the_number_of_a_turn_is_written_into_few_rows(rows: int) -> None:
     np.testing.assert_array_equal(mine, theirs)
 
 
+@pytest.mark.filterwarnings("ignore:.*compiled in:RuntimeWarning")  # of zeros
 @pytest.mark.parametrize(("backend", "count"), [("cpu", 12), ("interpret", 4)])
 def test_random_programs_give_what_numpy_gives(backend: str, count: int) -> None:
     seen = sum(

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What random programs that write are given: arrays that lie in many ways."""
+
+# Arrays of any dtype have no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    View: TypeAlias = Callable[[Any], Any]  # of what is held to what is given
+
+_PLACES = ((0, 1, 0), (0, 1, 0), (2, 1, 1), (0, 2, 0), (1, 1, 0), (0, 1, 2), (1, 3, 0))
+"""Where a part begins on an axis of a longer array, its step, and what lies behind."""
+
+_AROUND = 3.0  # what longer arrays hold beside a part
+
+
+def _placed(rng: random.Random, x: Any) -> tuple[Any, View]:
+    """Return a longer array, of which ``x`` is a part, turned or not."""
+    places = [rng.choice(_PLACES) for _ in x.shape]
+    turned = tuple(k for k in range(x.ndim) if rng.random() < 0.2)
+    spans = list(zip(places, x.shape, strict=True))
+    longer = [begin + step * n + end for (begin, step, end), n in spans]
+    key = tuple(slice(begin, begin + step * n, step) for (begin, step, _), n in spans)
+    held = np.full(longer, _AROUND, x.dtype)
+    held[key] = np.flip(x, turned)
+    return held, lambda base: np.flip(base[key], turned)
+
+
+def _permuted(rng: random.Random, x: Any) -> tuple[Any, View]:
+    order = rng.sample(range(x.ndim), x.ndim)
+    back = tuple(map(int, np.argsort(order)))
+    return np.ascontiguousarray(x.transpose(order)), lambda base: base.transpose(back)
+
+
+def _unaligned(_: random.Random, x: Any) -> tuple[Any, View]:
+    held = np.zeros(x.nbytes + 1, "u1")
+    dtype, shape = x.dtype, x.shape
+    view = lambda base: base[1:].view(dtype).reshape(shape)  # noqa: E731
+    view(held)[...] = x
+    return held, view
+
+
+def _read_only(_: random.Random, x: Any) -> tuple[Any, View]:
+    def view(base: Any) -> Any:
+        seen = base[...]
+        seen.flags.writeable = False
+        return seen
+
+    return x, view
+
+
+def _stretched(_: random.Random, x: Any) -> tuple[Any, View]:
+    shape = x.shape
+    return x[:1].copy(), lambda base: np.broadcast_to(base, shape)
+
+
+_LAYOUTS: dict[str, tuple[float, Callable[[random.Random, Any], tuple[Any, View]]]] = {
+    "contiguous": (40, lambda _, x: (x, lambda base: base)),
+    "fortran": (12, lambda _, x: (np.asfortranarray(x), lambda base: base)),
+    "placed": (32, _placed),
+    "permuted": (8, _permuted),
+    "unaligned": (2.5, _unaligned),
+    "swapped": (1.5, lambda _, x: (x.astype(x.dtype.newbyteorder()), lambda b: b)),
+    "read-only": (0.7, _read_only),
+    "stretched": (0.7, _stretched),
+}
+_ON_DEVICE = ("contiguous", "fortran", "placed", "permuted")
+
+_OVERLAPS: tuple[Callable[[Any], list[Any]], ...] = (
+    lambda x: [x[:-1], x[1:]],
+    lambda x: [x[1:], x[:-1]],
+    lambda x: [x[1:], x[1:]],
+    lambda x: [x[1:], x[:0:-1]],
+    lambda x: [x[1:], x[1:][..., ::-1]],
+)
+
+
+def _numbers(rng: random.Random, shape: tuple[int, ...], dtype: str) -> Any:
+    count = int(np.prod(shape))
+    return np.asarray([rng.randint(-3, 3) for _ in range(count)], dtype).reshape(shape)
+
+
+@dataclass
+class Given:
+    """Two arrays of small integers, of their own or parts of one: held, and seen."""
+
+    held: list[Any]
+    views: Callable[[list[Any]], list[Any]]
+    is_shared: bool = False
+
+    @classmethod
+    def random(
+        cls,
+        rng: random.Random,
+        shape: tuple[int, ...],
+        *,
+        shared: bool = False,
+        dtypes: tuple[str, ...] = ("f8", "f8", "f8", "f4"),
+        on_device: bool = False,
+    ) -> Given:
+        """Return arrays of a shape; those that are shared overlap in some way."""
+        if shared:
+            longer = _numbers(rng, (shape[0] + 1, *shape[1:]), rng.choice(dtypes))
+            part = rng.choice(_OVERLAPS)
+            return cls([longer], lambda held: part(held[0]), True)
+        names = _ON_DEVICE if on_device else tuple(_LAYOUTS)
+        held: list[Any] = []
+        views: list[View] = []
+        for _ in range(2):
+            name = rng.choices(names, [_LAYOUTS[n][0] for n in names])[0]
+            x = _numbers(rng, shape, rng.choice(dtypes))
+            base, view = _LAYOUTS[name][1](rng, x)
+            held.append(base)
+            views.append(view)
+        return cls(
+            held, lambda own: [view(x) for view, x in zip(views, own, strict=True)]
+        )
+
+    def copies(self) -> tuple[list[Any], list[Any]]:
+        """Return what is held and the arrays of it, which nobody has written into."""
+        held = [x.copy("K") for x in self.held]
+        return held, self.views(held)
+
+    def in_doubles(self) -> list[Any]:
+        """Return the arrays with singles as doubles."""
+        held = [x.astype("d") if x.dtype.char == "f" else x.copy() for x in self.held]
+        if self.is_shared:
+            return self.views(held)
+        seen = self.views([x.copy("K") for x in self.held])
+        return [x.astype("d") if x.dtype.char == "f" else x for x in seen]
+
+    def change(self, rng: random.Random) -> None:
+        """Give the arrays other values, which lie where those before did."""
+        for x in self.views(self.held):
+            if x.flags.writeable:
+                x[...] = _numbers(rng, x.shape, "f8")
+
+    def is_same_around(
+        self, one: tuple[list[Any], list[Any]], other: tuple[list[Any], list[Any]]
+    ) -> bool:
+        """Tell whether the same is held around what is seen, which is set to 0."""
+        for x in (*one[1], *other[1]):
+            if x.flags.writeable:
+                x[...] = 0
+        return all(map(np.array_equal, one[0], other[0]))
