@@ -44,6 +44,7 @@ LOWERINGS = (
     "fetch_ahead",
     "interleave_loops",
     "bound_angles",
+    "bound_powers",
     "prune",
     "share_addresses",
     "fetch_tiles",

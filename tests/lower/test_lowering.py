@@ -73,6 +73,10 @@ def _turned(x: Any) -> Any:
     return (x + 1j) * (2 - 1j)
 
 
+def _logarithm(x: Any) -> Any:
+    return np.log(x * x + 1)
+
+
 def _likely(x: Any) -> Any:
     return np.log(np.exp(x).sum(axis=1)), (x * x).sum(axis=0)
 
@@ -85,6 +89,7 @@ CASES: dict[str, tuple[Callable[..., Any], Any]] = {
     "fetch_tiles": (_crossed, X.reshape(80, 80)),
     "interleave_loops": (_sum, X),
     "bound_angles": (_sine, X),
+    "bound_powers": (_logarithm, X),
     "prune": (_none, X),
     "share_addresses": (_turned, X),
     "tile_draws": (_noise, X),

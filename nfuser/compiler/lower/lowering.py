@@ -9,6 +9,7 @@ from nfuser.base.debug import dump
 from nfuser.base.debug.passes import run_passes
 from nfuser.compiler.lower.build import build
 from nfuser.compiler.lower.cpu.bound_angles import bound_angles
+from nfuser.compiler.lower.cpu.bound_powers import bound_powers
 from nfuser.compiler.lower.cpu.finish_rows import finish_rows
 from nfuser.compiler.lower.cpu.memory.fetch_ahead import fetch_ahead
 from nfuser.compiler.lower.cpu.memory.fetch_tiles import fetch_tiles
@@ -47,6 +48,7 @@ VECTOR_PASSES = (
     fetch_ahead,  # before interleave_loops: rows are read from their begin
     interleave_loops,  # after split_ranges: pieces are not cut again
     bound_angles,  # after interleave_loops, which folds into variables of each piece
+    bound_powers,
     prune,
     share_addresses,
     fetch_tiles,  # after share_addresses: requests are no accesses

@@ -9,30 +9,26 @@ computed to look at: `sizes.py` says what follows of those that are known to be 
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
 from nfuser.compiler.dtypes import DType
 from nfuser.compiler.lower.cpu.sizes import Sizes
 from nfuser.compiler.lower.cpu.vectors.lanes import ANGULAR
+from nfuser.compiler.lower.cpu.versions import chosen, renamed
 from nfuser.compiler.lower.kernel.additions import Additions, each_loop
 from nfuser.compiler.lower.kernel.kernel_ir import (
     Call,
     For,
-    If,
-    Let,
     Number,
-    SetElement,
     Stmt,
-    Store,
     Value,
-    Var,
 )
 from nfuser.compiler.lower.kernel.loop_edits import gathers
-from nfuser.compiler.lower.kernel.walk import PARTS, every
+from nfuser.compiler.lower.kernel.walk import every
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
 
     from nfuser.compiler.lower.kernel.kernel_ir import Kernel
@@ -83,25 +79,13 @@ def _chosen(
         return (near,)
     if _sines(loop.body) > MOST:
         return otherwise
-    found = _what_gives({x for x in sizes.tested if isinstance(x, Var)}, loop.body)
-    if found is None:
-        return otherwise
-    beyond = last = Var(DType.BOOL)
-    test: list[Stmt] = []
-    for value, most in sizes.tested.items():
-        size = Call("absolute", (value,), value.dtype)
-        is_far = Call("greater", (size, Number(most, value.dtype)), DType.BOOL)
-        either = Var(DType.BOOL)
-        test.append(Let(either, Call("bit_or", (last, is_far), DType.BOOL)))
-        last = either
-    test.append(Let(beyond, last))
-    within = Call("invert", (beyond,), DType.BOOL)
-    return (
-        Let(beyond, Number(False, DType.BOOL)),
-        For(loop.index, loop.stop, (*found, *test)),
-        If(within, (near,)),
-        If(beyond, otherwise),
-    )
+    far = {value: _is_far(value, most) for value, most in sizes.tested.items()}
+    return chosen(loop, far, near, otherwise) or otherwise
+
+
+def _is_far(angle: Value, most: float) -> Value:
+    size = Call("absolute", (angle,), angle.dtype)
+    return Call("greater", (size, Number(most, angle.dtype)), DType.BOOL)
 
 
 def has_angles(loop: For) -> bool:
@@ -118,33 +102,8 @@ def _is_narrow(item: object) -> bool:
     return _is_angular(item) and item.dtype is DType.F32 and item.op != "tan"
 
 
-def _what_gives(wanted: set[Var], body: tuple[Stmt, ...]) -> tuple[Stmt, ...] | None:
-    """Return the statements of ``body`` that ``wanted`` comes of; None if it folds."""
-    needed = set(wanted)
-    kept: list[Stmt] = []
-    for stmt in reversed(body):
-        defined = set(_defined(stmt))
-        if isinstance(stmt, (Store, SetElement)) or not defined & needed:
-            continue
-        if not isinstance(stmt, (Let, If)):
-            return None
-        if isinstance(stmt, Let) and stmt.var in set(_variables(stmt.value)):
-            return None
-        kept.append(stmt)
-        needed.update(_variables(stmt))
-    return tuple(reversed(kept))
-
-
 def _sines(body: tuple[Stmt, ...]) -> int:
     return sum(map(_is_angular, every(body)))
-
-
-def _defined(stmt: Stmt) -> Iterator[Var]:
-    return (x.var for x in every([stmt]) if isinstance(x, Let))
-
-
-def _variables(item: Stmt | Value) -> Iterator[Var]:
-    return (x for x in every([item]) if isinstance(x, Var))
 
 
 def _with_bounded(item: T, near: AbstractSet[Value], *, is_narrow: bool) -> T:
@@ -154,20 +113,4 @@ def _with_bounded(item: T, near: AbstractSet[Value], *, is_narrow: bool) -> T:
         reach = "narrow" if is_narrow and _is_narrow(call) else "bounded"
         return f"{call.op}_{reach}"
 
-    return _renamed(item, found)
-
-
-def _renamed(item: T, name: Callable[[Call], str]) -> T:
-    """Return ``item`` with the functions that ``name`` gives to its calls."""
-    made: Any = item
-    if isinstance(item, tuple):
-        held = cast("tuple[Any, ...]", item)
-        made = tuple(_renamed(x, name) for x in held)
-    elif isinstance(item, PARTS):
-        held: Any = item
-        parts = {f.name: _renamed(getattr(held, f.name), name) for f in fields(held)}
-        if isinstance(item, Call):
-            parts["op"] = name(item)
-        changed = any(parts[key] is not getattr(held, key) for key in parts)
-        made = replace(held, **parts) if changed else item
-    return made
+    return renamed(item, found)

@@ -86,13 +86,18 @@ def exp(x: Value) -> Value:
     return _scale(fma(rest * rest, polynomial(rest, p.fits.exp), rest) + 1.0, n)
 
 
-def exp_pair(x: Value, tail: Value) -> Value:
-    """Return e^(x + tail) for a tail far below x; beyond the range any tail will do."""
+def exp_pair(x: Value, tail: Value, *, is_moderate: bool = False) -> Value:
+    """Return e^(x + tail) for a tail far below x; beyond the range any tail will do.
+
+    It is in the range of normal results where it is moderate.
+    """
     p = precision_of(x)
-    n, whole, exact = _nearest(clamp(x, *p.exp_range))
-    # Only beyond the range of results is a tail this large, or infinite, or NaN.
-    tail = select(tail > -MOST_TAIL, tail, -MOST_TAIL)
-    tail = select(tail < MOST_TAIL, tail, MOST_TAIL)
+    if not is_moderate:
+        x = clamp(x, *p.exp_range)
+        # Only beyond the range is a tail this large, or infinite, or NaN.
+        tail = select(tail > -MOST_TAIL, tail, -MOST_TAIL)
+        tail = select(tail < MOST_TAIL, tail, MOST_TAIL)
+    n, whole, exact = _nearest(x)
     tail = fma(whole, -p.constants.ln2[1], tail)
     rest = exact + tail
     near = fma(rest * rest, polynomial(rest, p.fits.exp), tail)
@@ -187,9 +192,11 @@ class _LogParts(NamedTuple):
     fraction: Value  # f, with x = 2^k (1 + f) and 1 + f near 1
 
 
-def log_parts(x: Value) -> _LogParts:
-    """Split a positive number, subnormal or not, for the logarithms."""
+def log_parts(x: Value, *, is_moderate: bool = False) -> _LogParts:
+    """Split a positive number for the logarithms; a moderate one is not subnormal."""
     p = precision_of(x)
+    if is_moderate:
+        return _positive_log_parts(bits(x), p)
     small = x < p.smallest_normal
     lift = p.fraction_bits + 2
     k, f = _positive_log_parts(bits(select(small, x * 2.0**lift, x)), p)
@@ -220,13 +227,14 @@ def _log_edges(x: Value, result: Value) -> Value:
     return select(x.equals(INFINITY), x, result)
 
 
-def log(x: Value) -> Value:
-    """Return the natural logarithm."""
+def log(x: Value, *, is_moderate: bool = False) -> Value:
+    """Return the natural logarithm; a moderate number is positive and normal."""
     high, low = precision_of(x).constants.ln2
-    k, f = log_parts(x)
+    k, f = log_parts(x, is_moderate=is_moderate)
     half_square = f * f * 0.5
     rest = fma(k, low, _log_rest(f, half_square))
-    return _log_edges(x, fma(k, high, f - (half_square - rest)))
+    result = fma(k, high, f - (half_square - rest))
+    return result if is_moderate else _log_edges(x, result)
 
 
 def log_positive(x: Value) -> Value:
@@ -256,10 +264,14 @@ def log1p(x: Value) -> Value:
 
 
 def _log_to_base(
-    x: Value, base: tuple[float, float], two: tuple[float, float]
+    x: Value,
+    base: tuple[float, float],
+    two: tuple[float, float],
+    *,
+    is_moderate: bool,
 ) -> Value:
     """Return log(x) times `base`, where `two` is that of 2."""
-    k, f = log_parts(x)
+    k, f = log_parts(x, is_moderate=is_moderate)
     half_square = f * f * 0.5
     high = f - half_square
     low = ((f - high) - half_square) + _log_rest(f, half_square)
@@ -269,18 +281,20 @@ def _log_to_base(
     total = whole + product
     # |whole| is either zero or above |product|: the sum's error is exact.
     rest = rest + fma(k, two[1], fma(k, two[0], -whole) + (product - (total - whole)))
-    return _log_edges(x, total + rest)
+    return total + rest if is_moderate else _log_edges(x, total + rest)
 
 
-def log2(x: Value) -> Value:
+def log2(x: Value, *, is_moderate: bool = False) -> Value:
     """Return the logarithm to base 2."""
-    return _log_to_base(x, precision_of(x).constants.log2e, (1.0, 0.0))
+    log2e = precision_of(x).constants.log2e
+    return _log_to_base(x, log2e, (1.0, 0.0), is_moderate=is_moderate)
 
 
-def log10(x: Value) -> Value:
+def log10(x: Value, *, is_moderate: bool = False) -> Value:
     """Return the logarithm to base 10."""
     constants = precision_of(x).constants
-    return _log_to_base(x, constants.log10e, constants.log10_2)
+    base, two = constants.log10e, constants.log10_2
+    return _log_to_base(x, base, two, is_moderate=is_moderate)
 
 
 def logaddexp(a: Value, b: Value) -> Value:

@@ -50,13 +50,13 @@ MOST = 2.0**64
 """An exponent of this size makes 0 or infinity of any number but 1."""
 
 
-def _log_pair(x: Value) -> tuple[Value, Value]:
+def _log_pair(x: Value, *, is_moderate: bool) -> tuple[Value, Value]:
     """Return the logarithm of a positive float64 in two words.
 
     It is that of ``(1 + s/2) / (1 - s/2)``, which is ``s + s^3/12`` and less. What the
     quotient lost of s changes it by ``1 / (1 - s^2/4)`` times as much.
     """
-    k, f = log_parts(x)
+    k, f = log_parts(x, is_moderate=is_moderate)
     under = fma(f, 0.5, 1.0)
     lost = fma(f, 0.5, 1.0 - under)
     s = f / under
@@ -81,17 +81,19 @@ def _log_edges(size: Value, logarithm: Value) -> Value:
     return select(size.equals(0.0), -INFINITY, logarithm)
 
 
-def _power_of_single(size: Value, y: Value) -> Value:
+def _power_of_single(size: Value, y: Value, *, is_moderate: bool) -> Value:
     """Return ``size ** y`` of float32, in float64 and without a quotient.
 
     Logarithm and power are right to 2^-32, by polynomials of no more than that; the
     result is rounded once, subnormal or not.
     """
-    k, f = log_parts(size)
+    k, f = log_parts(size, is_moderate=is_moderate)
     wide = to_double(f)
-    whole = to_double(_log_edges(size, k))
+    whole = to_double(k if is_moderate else _log_edges(size, k))
     logarithm = fma(wide, polynomial(wide, LOG2_NARROW_FIT), whole)
-    product = clamp(to_double(y) * logarithm, *SINGLE.exp2_range)
+    product = to_double(y) * logarithm
+    if not is_moderate:
+        product = clamp(product, *SINGLE.exp2_range)
     shifted = product + DOUBLE.round_shift
     rest = product - (shifted - DOUBLE.round_shift)
     near = fma(rest, polynomial(rest, EXP2_NARROW_FIT), 1.0)
@@ -99,14 +101,19 @@ def _power_of_single(size: Value, y: Value) -> Value:
     return to_single(near * from_bits(exponent << DOUBLE.fraction_bits))
 
 
-def _power_of_size(size: Value, y: Value) -> Value:
+def _power_of_size(size: Value, y: Value, *, is_moderate: bool) -> Value:
     """Return ``size ** y`` for a size, which is not negative."""
     if size.type == FLOAT:
-        return _power_of_single(size, y)
-    high, low = _log_pair(size)
-    high = _log_edges(size, high)
+        return _power_of_single(size, y, is_moderate=is_moderate)
+    high, low = _log_pair(size, is_moderate=is_moderate)
+    high = high if is_moderate else _log_edges(size, high)
     product, lost = two_product(y, high)
-    return exp_pair(product, fma(y, low, lost))
+    return exp_pair(product, fma(y, low, lost), is_moderate=is_moderate)
+
+
+def moderate_power(x: Value, y: Value) -> Value:
+    """Return ``x ** y`` of a positive number, neither it nor the result extreme."""
+    return _power_of_size(x, y, is_moderate=True)
 
 
 def _power_floats(x: Value, y: Value) -> Value:
@@ -115,7 +122,7 @@ def _power_floats(x: Value, y: Value) -> Value:
     Only a result of 1 that no product gives is chosen, and what signs make of others.
     """
     y = clamp(y, -MOST, MOST)
-    result = _power_of_size(absolute(x), y)
+    result = _power_of_size(absolute(x), y, is_moderate=False)
     whole = rint(y).equals(y)
     half = y * 0.5
     odd = whole & rint(half).differs(half)

@@ -25,9 +25,15 @@ if TYPE_CHECKING:
     from nfuser.compiler.ir.scalars.scalar import Scalar
 
 ANGULAR = ("sin", "cos", "tan")
-REACHES = ("_bounded", "_narrow")  # of angles that are known to be small
+REACHES = ("_bounded", "_narrow", "_moderate")  # of operands that are looked at
 _SLOW = {"divide", "divide_near", "sqrt", "sqrt_near", "rsqrt"}  # and short
-_WIDE_INSIDE = {"power", "hypot", *ANGULAR, *(f"{name}_bounded" for name in ANGULAR)}
+_WIDE_INSIDE = {
+    "power",
+    "power_moderate",
+    "hypot",
+    *ANGULAR,
+    *(f"{name}_bounded" for name in ANGULAR),
+}
 _DISTANCES = (sc.Size, sc.Stride)
 _FUNCTION, _WIDE_FUNCTION = 16, 32  # instructions of a polynomial, of f64
 _REDUCTION = 128  # of what takes any angle of f64 to a small one
@@ -37,7 +43,7 @@ _CHAINED = 1.5  # times the longest chain, at most, is the dear work for each re
 
 
 def of_any_reach(name: str) -> str:
-    """Return the name of a function whose angles have the reach that ``name`` says."""
+    """Return the name of a function whose operands have the reach of ``name``."""
     for reach in REACHES:
         name = name.removesuffix(reach)
     return name
