@@ -48,7 +48,7 @@ from nfuser.compiler.ir.expr import (
 from nfuser.compiler.ir.fusion import Fusion, remembered
 from nfuser.compiler.ir.point_op import CAST, is_copy
 from nfuser.compiler.ir.scalars import scalar as sc
-from nfuser.compiler.ops.loops.index_ranges import Ranges, ranges_of
+from nfuser.compiler.ops.loops.index_ranges import Ranges
 from nfuser.compiler.ops.shapes.scatter import indices_of
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class _Steps:
         self._versions: dict[TensorView, int] = {}
         self._same: dict[tuple[TensorView, int], list[TensorView]] = {}
         self._steps: list[Step] = []
-        self._ranges = Ranges({}, {})
+        self._ranges = Ranges(fusion.definition, {})
         self._written: dict[tuple[TensorView, int], _Part] = {}  # last, by a scatter
 
     def run(self) -> OneByOne:
@@ -192,7 +192,7 @@ class _Steps:
             elif slot in given:
                 self._note(given[slot], self._now(operand))
         outer = self._ranges
-        self._ranges = ranges_of(loop, outer.of_operands(loop))
+        self._ranges = outer.inside(loop)
         _Body(self, loop.body).run()
         self._ranges = outer
         steps, self._steps = self._steps, around

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the integers of a loop's body lie between, by the counters of all loops."""
+"""What the integers of a loop's body lie between, by the counters of all loops.
+
+A loop without a number of turns has a condition, which holds in each of them: a number
+that turns count towards a bound lies between where it begins and that bound.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from nfuser.compiler.dtypes import DType
 from nfuser.compiler.ir.expr import Constant, FromScalar, Loop, Pointwise
 from nfuser.compiler.ir.point_op import CAST, POINT_OPS, is_copy
 from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.scalars.functions import maximum, minimum
 from nfuser.compiler.ops.loops.induction import ends_of
 
 if TYPE_CHECKING:
@@ -20,6 +25,9 @@ if TYPE_CHECKING:
 
 Range: TypeAlias = "tuple[Scalar, Scalar]"  # the least and the greatest
 _ADD, _SUBTRACT, _MULTIPLY = (POINT_OPS[n] for n in ("add", "subtract", "multiply"))
+_BOTH = POINT_OPS["bit_and"]
+_BELOW = {POINT_OPS["less"]: 1, POINT_OPS["less_equal"]: 0}  # and by how much
+_ABOVE = {POINT_OPS["greater"]: 1, POINT_OPS["greater_equal"]: 0}
 
 
 class Ranges:
@@ -30,11 +38,25 @@ class Ranges:
     ) -> None:
         self.definition = definition
         self._given = given
+        self._found: dict[TensorView, Range | None] = {}
 
-    def of_operands(self, loop: Loop) -> dict[TensorView, Range]:
-        """Return what is known of the operands of a loop inside."""
-        found = {t: self.of(t) for t in loop.operands}
-        return {t: known for t, known in found.items() if known is not None}
+    def inside(self, loop: Loop) -> Ranges:
+        """Return what is known in the body of ``loop``, which stands here."""
+        known = {
+            a.result: self.of(loop.operands[a.slot])
+            for a in loop.body.arguments
+            if loop.carried <= a.slot < len(loop.operands)
+        }
+        given = {t: found for t, found in known.items() if found is not None}
+        if loop.turn is not None and loop.trips is not None:
+            given[loop.turn] = ends_of(loop.trips, (sc.const(0), 1))
+        body = Ranges(loop.body.definition, given)
+        for argument in loop.body.arguments if loop.flag is not None else ():
+            if argument.slot < loop.carried:
+                counted = self._counted(loop, argument.slot, body)
+                if counted is not None:
+                    given[argument.result] = counted[0]
+        return Ranges(loop.body.definition, given)
 
     def of(self, tensor: TensorView) -> Range | None:
         """Return the least and the greatest of ``tensor`` in all turns, if known."""
@@ -42,6 +64,11 @@ class Ranges:
             return self._given[tensor]
         if tensor.ndim or tensor.dtype is not DType.I64:
             return None
+        if tensor not in self._found:
+            self._found[tensor] = self._computed(tensor)
+        return self._found[tensor]
+
+    def _computed(self, tensor: TensorView) -> Range | None:
         match self.definition.get(tensor):
             case Constant(int() as number):
                 return sc.const(number), sc.const(number)
@@ -58,21 +85,91 @@ class Ranges:
                 if op is _SUBTRACT:
                     return one[0] - other[1], one[1] - other[0]
                 return _product(one, other) or _product(other, one)
+            case Loop() as loop if loop.flag is not None:
+                return self._left(loop, loop.results.index(tensor))
             case _:
                 return None
 
+    def _left(self, loop: Loop, slot: int) -> Range | None:
+        """Return the range of a number that ``loop`` leaves, after no turn, too."""
+        first = self.of(loop.operands[slot]) if slot < loop.carried else None
+        counted = self._counted(loop, slot, self.inside(loop)) if first else None
+        if first is None or counted is None:
+            return None
+        (low, high), step = counted
+        if step > 0:
+            return first[0], maximum(first[1], high + step)
+        return minimum(first[0], low + step), first[1]
 
-def ranges_of(loop: Loop, outside: Mapping[TensorView, Range]) -> Ranges:
-    """Return the ranges in the body of ``loop``; ``outside`` is known of operands."""
-    given = {
-        a.result: outside[loop.operands[a.slot]]
-        for a in loop.body.arguments
-        if loop.carried <= a.slot < len(loop.operands)
-        and loop.operands[a.slot] in outside
-    }
-    if loop.turn is not None and loop.trips is not None:
-        given[loop.turn] = ends_of(loop.trips, (sc.const(0), 1))
-    return Ranges(loop.body.definition, given)
+    def _counted(self, loop: Loop, slot: int, body: Ranges) -> tuple[Range, int] | None:
+        """Return the range of a number that each turn counts on, and by how much.
+
+        There is a turn only while a condition holds of it: before the first one, and
+        after each for the next.
+        """
+        held = next((a.result for a in loop.body.arguments if a.slot == slot), None)
+        after, first = loop.body.outputs[slot], self.of(loop.operands[slot])
+        step = None if held is None else body.step(after, held)
+        if loop.flag is None or first is None or not step:
+            return None
+        ends = (
+            self.limit(loop.operands[loop.flag], loop.operands[slot], up=step > 0),
+            body.limit(loop.body.outputs[loop.flag], after, up=step > 0),
+        )
+        begin, later = ends
+        if begin is None or later is None:
+            return None
+        if step > 0:
+            return (first[0], maximum(begin, later)), step
+        return (minimum(begin, later), first[1]), step
+
+    def step(self, after: TensorView, before: TensorView) -> int | None:
+        """Return what is added to ``before`` to give ``after``, if that is constant."""
+        match self.definition.get(self._copied(after)):
+            case Pointwise(op, (left, right)) if op in (_ADD, _SUBTRACT):
+                if op is _ADD and self._copied(left) is not before:
+                    left, right = right, left
+                added = self.definition.get(self._copied(right))
+                if self._copied(left) is not before or not isinstance(added, Constant):
+                    return None
+                if not isinstance(added.value, int):
+                    return None
+                return added.value if op is _ADD else -added.value
+            case _:
+                return None
+
+    def limit(
+        self, condition: TensorView, number: TensorView, *, up: bool
+    ) -> Scalar | None:
+        """Return what ``number`` is at most where a condition holds; not ``up``: least.
+
+        None if the condition does not say it.
+        """
+        stack, wanted = [condition], self._copied(number)
+        while stack:
+            expr = self.definition.get(self._copied(stack.pop()))
+            if not isinstance(expr, Pointwise) or len(expr.operands) != 2:
+                continue
+            if expr.op is _BOTH:
+                stack += expr.operands
+                continue
+            for (one, other), below, above in (
+                (expr.operands, _BELOW, _ABOVE),
+                (expr.operands[::-1], _ABOVE, _BELOW),
+            ):
+                by = (below if up else above).get(expr.op)
+                bound = self.of(other) if by is not None else None
+                if by is not None and bound and self._copied(one) is wanted:
+                    return bound[1] - by if up else bound[0] + by
+        return None
+
+    def _copied(self, tensor: TensorView) -> TensorView:
+        """Return what ``tensor`` is a copy of."""
+        expr = self.definition.get(tensor)
+        while isinstance(expr, Pointwise) and is_copy(expr.op):
+            (tensor,) = expr.operands
+            expr = self.definition.get(tensor)
+        return tensor
 
 
 def _product(known: Range, by: Range) -> Range | None:

@@ -10,17 +10,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nfuser.compiler.ir.expr import Expr, Loop, Scatter, Take
+from nfuser.compiler.ir.expr import Expr, Loop, Scatter, Take, results
 from nfuser.compiler.ir.fusion import Fusion
 from nfuser.compiler.ir.scalars.functions import less
-from nfuser.compiler.ops.loops.index_ranges import Range, Ranges, ranges_of
+from nfuser.compiler.ops.loops.index_ranges import Range, Ranges
 from nfuser.compiler.ops.shapes.scatter import indices_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from nfuser.compiler.ir.scalars.scalar import Scalar
-    from nfuser.compiler.ir.tensor import TensorView
     from nfuser.compiler.ops.builder import Builder
 
 
@@ -41,7 +40,7 @@ def writing_inside(b: Builder, loop: Loop) -> Loop:
                 return expr
         return replace(expr, inside=True)
 
-    return _Inside(change).loop(loop, {})
+    return _Inside(change).loop(loop, _around(b))
 
 
 def reading_inside(b: Builder, loop: Loop) -> Loop:
@@ -55,7 +54,7 @@ def reading_inside(b: Builder, loop: Loop) -> Loop:
             return expr
         return replace(expr, inside=True)
 
-    return _Inside(change).loop(loop, {})
+    return _Inside(change).loop(loop, _around(b))
 
 
 def _is_there(
@@ -68,16 +67,21 @@ def _is_there(
     return all(b.today(c) is not None and b.ask(c, usual=1) for c in wanted)
 
 
+def _around(b: Builder) -> Ranges:
+    """Return what is known where a loop is written down."""
+    return Ranges({t: e for e in b.exprs for t in results(e)}, {})
+
+
 class _Inside:
     """Changes expressions of a loop, and of the loops inside of it."""
 
     def __init__(self, change: Callable[[Expr, Ranges], Expr]) -> None:
         self._change = change
 
-    def loop(self, loop: Loop, outside: Mapping[TensorView, Range]) -> Loop:
-        """Return ``loop`` changed; ``outside`` is known of its operands."""
+    def loop(self, loop: Loop, around: Ranges) -> Loop:
+        """Return ``loop`` changed; ``around`` is what is known where it stands."""
         body = loop.body
-        ranges = ranges_of(loop, outside)
+        ranges = around.inside(loop)
         exprs = [self._changed(expr, ranges) for expr in body.exprs]
         if exprs == list(body.exprs):
             return loop
@@ -86,4 +90,4 @@ class _Inside:
     def _changed(self, expr: Expr, ranges: Ranges) -> Expr:
         if not isinstance(expr, Loop):
             return self._change(expr, ranges)
-        return self.loop(expr, ranges.of_operands(expr))
+        return self.loop(expr, ranges)

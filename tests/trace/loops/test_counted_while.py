@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a condition says of a number that turns count: places that are there."""
+
+# What a traced function is given has no static type.
+# pyright: reportUnknownParameterType=false, reportMissingParameterType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import nfuser
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RNG = np.random.default_rng(5)
+
+
+def cholesky(a: Any) -> Any:
+    n = len(a)
+    left = np.zeros_like(a)
+    for j in range(n):
+        for i in range(j, n):
+            total = a[i, j]
+            for k in range(j):
+                total -= left[i, k] * left[j, k]
+            left[i, j] = np.sqrt(total) if i == j else total / left[j, j]
+    return left
+
+
+def bubble_sort(x: Any) -> Any:
+    for i in range(len(x)):
+        moved = False
+        for j in range(len(x) - 1 - i):
+            if x[j] > x[j + 1]:
+                x[j], x[j + 1] = x[j + 1], x[j]
+                moved = True
+        if not moved:
+            break
+    return x
+
+
+def insertion_sort(x: Any) -> Any:
+    for i in range(1, len(x)):
+        new, j = x[i], i - 1
+        while j >= 0 and x[j] > new:
+            x[j + 1] = x[j]
+            j -= 1
+        x[j + 1] = new
+    return x
+
+
+def mirrored(x: Any) -> Any:
+    low, high = 0, len(x) - 1
+    for _ in range(3):
+        low, high = 0, len(x) - 1
+        while low < len(x):
+            old = x[low]
+            x[low] = x[high] * 0.5
+            x[high] = old
+            low += 1
+            high -= 1
+    return x
+
+
+def strided(x: Any) -> Any:
+    for i in range(len(x)):
+        j = i
+        while j > 0:
+            x[j] += x[j - 1] * 0.5
+            j -= 3
+        x[j] += i
+    return x
+
+
+SERIAL: dict[Any, Callable[[int], Any]] = {
+    cholesky: lambda n: RNG.random((n, n)) + n * np.eye(n),
+    bubble_sort: RNG.random,
+    insertion_sort: RNG.random,
+    strided: RNG.random,
+}
+
+
+@pytest.mark.parametrize("backend", ["cpu", "interpret"])
+@pytest.mark.parametrize("function", SERIAL)
+def test_loops_to_where_another_loop_is_are_one_kernel(
+    function: Callable[..., Any], backend: str
+) -> None:
+    fused = nfuser.fuse(function, backend=backend)
+    for n in (70, 66, 71) if backend == "cpu" else (9, 7):
+        given = SERIAL[function](n)
+        mine = given.copy()
+        np.testing.assert_allclose(fused(mine), function(given), rtol=1e-14)
+        np.testing.assert_array_equal(mine, given)
+        kernels = fused.kernels(mine)
+        assert [str(k.schedule) for k in kernels].count("serial()") == 1
+        assert not any("_body" in k.name for k in kernels)
+    assert fused.cache_info().traces == 1
+
+
+def too_far(x: Any, n: int) -> None:
+    for i in range(n):
+        for j in range(i, n + 1):
+            x[j] = x[j - 1] + 1
+
+
+def either(x: Any, n: int) -> None:
+    for i in range(n):
+        j = i
+        while j >= 0 or x[0] > 2:
+            x[j] += 1
+            j -= 2
+
+
+def other_bound(x: Any, n: int) -> None:
+    for i in range(n):
+        j, end = i, n
+        while j < end:
+            x[j] += 1
+            j += 1
+            end += i
+
+
+def begun_beyond(x: Any, n: int) -> None:
+    for i in range(n):
+        j, goes_on = i + 1, x[i] >= 0
+        while goes_on:
+            x[j] += 1
+            j += 1
+            goes_on = j < n
+
+
+def not_counted(x: Any, n: int) -> None:
+    for i in range(n):
+        j = i
+        while j < n:
+            x[j] += 1
+            j += x[j].astype(int)
+
+
+@pytest.mark.parametrize("function", [too_far, either, other_bound, begun_beyond])
+def test_places_that_are_not_there_raise_where_numpy_raises(
+    function: Callable[..., Any],
+) -> None:
+    fused = nfuser.fuse(function)
+    for n in (5, 6):
+        theirs, mine = (np.arange(1.0 * n) for _ in range(2))
+        with pytest.raises(IndexError):
+            function(theirs, n)
+        with pytest.raises(IndexError):
+            fused(mine, n)
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("function", [mirrored, not_counted])
+def test_numbers_that_no_condition_bounds_are_right(
+    function: Callable[..., Any],
+) -> None:
+    for n in (5, 8):
+        theirs, mine = (np.arange(1.0 * n) + 20 for _ in range(2))
+        rest = () if function is mirrored else (n,)
+        function(theirs, *rest)
+        nfuser.fuse(function)(mine, *rest)
+        np.testing.assert_array_equal(mine, theirs)
