@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from numba.core import compiler, types
+from numba.core import codegen, compiler, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.core.sigutils import normalize_signature
@@ -75,6 +75,21 @@ def numbas_loops_close(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(context, "post_lowering", post_lowering)
 
 
+@pytest.fixture
+def passes_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Numba's own target run the passes that kernels have, which are its last."""
+
+    def only_said(library: Any, module: Any) -> None:
+        module.data_layout = library._codegen._data_layout
+
+    def last(library: Any) -> None:
+        passes, builder = library._codegen._module_pass_manager()
+        passes.run(library._final_module, builder)
+
+    monkeypatch.setattr(codegen.CPUCodeLibrary, "_optimize_functions", only_said)
+    monkeypatch.setattr(codegen.CPUCodeLibrary, "_optimize_final_module", last)
+
+
 def _compiled_by_ours(text: str, entry: str, signature: str) -> bytes:
     """Compile what Numba reads with the target for kernels."""
     function, _ = load_function(text, entry)
@@ -102,7 +117,7 @@ def _compiled_by_numba(text: str, entry: str, signature: str) -> bytes:
     return bytes(made.library._get_compiled_object())
 
 
-@pytest.mark.usefixtures("numbas_loops_close")
+@pytest.mark.usefixtures("numbas_loops_close", "passes_run_once")
 @pytest.mark.parametrize("name", CASES)
 def test_machine_code_is_that_of_numbas_own_target(name: str) -> None:
     x = np.random.default_rng(1).standard_normal((64, 48)).astype(np.float32)

@@ -26,6 +26,7 @@ from nfuser.execution.runtime.caches.first_calls import first_call
 from nfuser.execution.runtime.caches.shared_cache import forget_all
 from nfuser.execution.runtime.disk.cache import current_store
 from nfuser.execution.runtime.disk.plans import current_plans
+from nfuser.execution.runtime.pieces import concretized
 from nfuser.execution.runtime.pieces.concretized import KnownConcretization
 from nfuser.execution.runtime.place import find_place
 from tests.hand_built import traced
@@ -98,6 +99,19 @@ def test_a_program_that_was_found_is_the_one_that_would_be_built(number: int) ->
         _, made = _begun(function, x)
         _, found = _begun(function, x)
         assert _said(found) == _said(made)
+
+
+def test_what_nobody_decided_before_is_verified(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(concretized, "verify_once", seen.append)
+    cache, _ = _begun(_two, X)
+    assert seen == [cache.fusion]
+    cache, plan = _begun(_two, X)
+    assert len(seen) == 1
+    assert plan.concretization.segmented  # of which somebody reads
+    assert seen[1:] == [cache.fusion]
 
 
 def test_who_finds_the_program_decides_nothing() -> None:

@@ -76,10 +76,8 @@ class _Library(library.JITCodeLibrary):
         self._final_module.verify()
 
     def _optimize_functions(self, ll_module: Any) -> None:
+        """Leave to the passes of the whole module what Numba does twice."""
         ll_module.data_layout = self._codegen._data_layout
-        with self._codegen.tools() as (_, builder):
-            for function in ll_module.functions:
-                run_passes(builder.getFunctionPassManager(), builder, function)
 
     def _optimize_final_module(self) -> None:
         with self._codegen.tools() as (_, builder):

@@ -79,7 +79,7 @@ class Answers:
 
 def questions(fusion: Fusion) -> Questions:
     """Return what is open in ``fusion``: each symbolic extent once, in order."""
-    extents = (axis.extent for t in fusion.tensors for axis in t.axes)
+    extents = (extent for shape in _shapes(fusion) for extent in shape)
     reshapes: list[int] = []
     resized: list[Resized] = []
     for number, expr in enumerate(fusion.every):
@@ -89,6 +89,11 @@ def questions(fusion: Fusion) -> Questions:
             resized.extend(_resized(number, expr))
     unknown = (e for e in dict.fromkeys(extents) if not isinstance(e, Const))
     return Questions(tuple(unknown), tuple(reshapes), tuple(resized))
+
+
+def _shapes(fusion: Fusion) -> dict[tuple[Scalar, ...], None]:
+    """Return each shape once: most tensors share one with others."""
+    return dict.fromkeys([t.shape for t in fusion.tensors])
 
 
 def _resized(number: int, expr: Resize) -> list[Resized]:
@@ -129,13 +134,11 @@ def answer(
     """
     sizes = scalar_walk.evaluate_all(asked.extents, values)
     known: dict[Scalar, int] = dict(zip(asked.extents, sizes, strict=True))
-    shapes = {
-        t: tuple(
-            a.extent.value if isinstance(a.extent, Const) else known[a.extent]
-            for a in t.axes
-        )
-        for t in fusion.tensors
+    of_call = {
+        shape: tuple([e.value if isinstance(e, Const) else known[e] for e in shape])
+        for shape in _shapes(fusion)
     }
+    shapes = {t: of_call[t.shape] for t in fusion.tensors}
     for expr in _run(fusion, values):
         check(expr, shapes)
     patterns = (_pattern(fusion, number, shapes) for number in asked.reshapes)

@@ -142,6 +142,8 @@ class Extents:
                 self._meet(extents)
 
     def _unify_stretched(self, shapes: Sequence[Sequence[Scalar]], rank: int) -> None:
+        if shapes.count(shapes[0]) == len(shapes):
+            return
         for back in range(rank, 0, -1):
             self._meet([shape[-back] for shape in shapes if len(shape) >= back])
 

@@ -125,6 +125,8 @@ def _check_stretch(
     target = shapes[result]
     for operand in operands:
         own = shapes[operand]
+        if own is target:
+            continue
         pairs = zip(own, target[len(target) - len(own) :], strict=True)
         if any(a not in (1, b) for a, b in pairs):
             given = [shapes[t] for t in operands]

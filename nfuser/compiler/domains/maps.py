@@ -139,7 +139,7 @@ def _view_index(
             return full
         case Slice(_, _, starts, steps):
             zipped = zip(starts, point, steps, strict=True)
-            return [start + p * step for start, p, step in zipped]
+            return [start + (p if s == 1 else p * s) for start, p, s in zipped]
         case Reshape():
             return _reshaped(expr, point)
         case Remap(_, _, index):
@@ -161,6 +161,8 @@ def _remapped(
 
 
 def _stretched(tensor: TensorView, point: Point) -> Point:
+    if len(point.index) == tensor.ndim and not any(a.is_broadcast for a in tensor.axes):
+        return point
     own = point.index[len(point) - tensor.ndim :]
     pairs = zip(tensor.axes, own, strict=True)
     return point.at(const(0) if axis.is_broadcast else p for axis, p in pairs)
@@ -263,8 +265,8 @@ def loops_of(point: Point) -> list[LoopIndex]:
 
 def data_of(point: Point) -> list[Datum]:
     """Return the elements of index tensors that ``point`` depends on."""
-    every = scalar_walk.every(point.scalars)
-    return [x for x in every if isinstance(x, Datum)]
+    found = (x for s in point.scalars for x in scalar_walk.varying(s))
+    return [x for x in dict.fromkeys(found) if isinstance(x, Datum)]
 
 
 def datum_point(chosen: Datum, point: Point) -> Point:

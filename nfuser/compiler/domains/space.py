@@ -230,6 +230,8 @@ def _repeats(keys: list[AxisKey]) -> bool:
 
 
 def _levels(fusion: Fusion) -> dict[Reduce, int]:
+    if not fusion.reductions:
+        return {}
     depth: dict[TensorView, int] = {}
     levels: dict[Reduce, int] = {}
     for expr in fusion.exprs:

@@ -17,7 +17,8 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeAlias, cast, get_args
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 
@@ -117,7 +118,7 @@ class _Reader:
 
     def read(self, item: object) -> Hashable:
         """Return ``item`` as a value, tensors as numbers once they are known."""
-        return _how(item.__class__)(self, item)
+        return _HOW[item.__class__](self, item)
 
     def scalar(self, item: Scalar) -> Hashable:
         """Return its number from -1 on down; tensors have those from 0 on up."""
@@ -157,7 +158,7 @@ class _Reader:
 
     def listed(self, items: tuple[object, ...]) -> Hashable:
         """Return items in order."""
-        return tuple([_how(x.__class__)(self, x) for x in items])
+        return tuple([_HOW[x.__class__](self, x) for x in items])
 
     def members(self, items: frozenset[object]) -> Hashable:
         """Return items in the order of their spelling."""
@@ -169,13 +170,21 @@ class _Reader:
 
     def contents(self, item: Any) -> tuple[Hashable, ...]:
         """Return the class of a node or a value, and what it holds."""
-        kind = cast("type[object]", type(item))
-        name, names = _kind(kind)
-        found = [getattr(item, name) for name in names]
-        return name, *[_how(x.__class__)(self, x) for x in found]
+        name, held = _kind(item.__class__)
+        return name, *[_HOW[x.__class__](self, x) for x in held(item)]
 
 
-@cache
+class _How(dict[type[object], "Callable[[_Reader, Any], Hashable]"]):
+    """How each class is read, once it is."""
+
+    def __missing__(self, kind: type[object]) -> Callable[[_Reader, Any], Hashable]:
+        self[kind] = found = _how(kind)
+        return found
+
+
+_HOW = _How()
+
+
 def _how(kind: type[object]) -> Callable[[_Reader, Any], Hashable]:
     """Return how what is of this class is read."""
     rows: tuple[tuple[Any, Callable[[_Reader, Any], Hashable]], ...] = (
@@ -211,8 +220,11 @@ def _name(kind: type) -> str:
 
 
 @cache
-def _kind(kind: Any) -> tuple[str, tuple[str, ...]]:
-    return _name(kind), tuple(f.name for f in fields(kind) if f.compare)
+def _kind(kind: Any) -> tuple[str, Callable[[Any], tuple[object, ...]]]:
+    names = [f.name for f in fields(kind) if f.compare]
+    if len(names) > 1:
+        return _name(kind), attrgetter(*names)
+    return _name(kind), lambda item: tuple([getattr(item, name) for name in names])
 
 
 class Likeness:

@@ -54,8 +54,12 @@ class IterDomain:
         return self.iter_type is IterType.BROADCAST
 
 
+class _Shaped:
+    __slots__ = ("_shape",)  # no field: it is worked out of the axes when it is read
+
+
 @node
-class TensorView:
+class TensorView(_Shaped):
     """A value with axes; where it lives is the schedule's affair."""
 
     axes: tuple[IterDomain, ...]
@@ -65,7 +69,12 @@ class TensorView:
     @property
     def shape(self) -> tuple[Scalar, ...]:
         """The extents of the axes."""
-        return tuple([axis.extent for axis in self.axes])
+        try:
+            return self._shape
+        except AttributeError:
+            found = tuple([axis.extent for axis in self.axes])
+            object.__setattr__(self, "_shape", found)
+            return found
 
     @property
     def ndim(self) -> int:

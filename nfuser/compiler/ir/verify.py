@@ -34,6 +34,7 @@ from nfuser.compiler.ir.expr import (
     results,
     sources,
 )
+from nfuser.compiler.ir.fusion import remembered
 from nfuser.compiler.ir.point_op import SELECT, is_copy
 from nfuser.compiler.ir.text import fusion_lines
 from nfuser.errors import VerifyError
@@ -60,6 +61,10 @@ def verify_fusion(fusion: Fusion) -> None:
         if tensor not in defined:
             message = f"an output of {fusion.name} has no definition"
             raise VerifyError(message)
+
+
+verify_once = remembered(verify_fusion)
+"""The same, of which the answer is kept with the fusion."""
 
 
 def _require(holds: bool, problem: str, expr: Expr, fusion: Fusion) -> None:

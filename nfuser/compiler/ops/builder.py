@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
 import numpy as np
@@ -121,7 +122,6 @@ class Builder:
         self.questions = BuilderQuestions(today, {}, {}, {})
         self.constants: dict[tuple[DType, str], TensorView] = {}
         self._candidates: dict[Scalar, tuple[Scalar, ...]] = {}
-        self._meets: dict[tuple[Scalar, ...], Scalar] = {}
         self._today: dict[Scalar, int] = {}
 
     def emit(self, expr: Expr) -> None:
@@ -205,71 +205,83 @@ class Builder:
 
     def broadcast(self, *operands: TensorView, name: str) -> tuple[Scalar, ...]:
         """Return the shape in which the operands of ``name`` meet, or refuse them."""
-        rank = max(t.ndim for t in operands)
+        shapes = [t.shape for t in operands]
+        if shapes.count(shapes[0]) == len(shapes):
+            return shapes[0]
+        rank = max(map(len, shapes))
         shape: list[Scalar] = []
         for back in range(rank, 0, -1):
-            extents = [t.shape[-back] for t in operands if t.ndim >= back]
-            meet = self.meet(extents)
+            meet = self.meet([s[-back] for s in shapes if len(s) >= back])
             if meet is None:
-                shapes = [[self.today(s) for s in t.shape] for t in operands]
-                raise ShapeError(no_common_shape(name, shapes))
+                today = [[self.today(x) for x in s] for s in shapes]
+                raise ShapeError(no_common_shape(name, today))
             shape.append(meet)
         return tuple(shape)
 
     def meet(self, extents: Sequence[Scalar]) -> Scalar | None:
         """Return the extent in which others meet when they stretch, if they do."""
+        if extents.count(extents[0]) == len(extents):
+            return extents[0]
         known = {self.today(e) for e in extents} - {1, None}
         if len(known) > 1:
             return None
         fixed = {e.value for e in extents if isinstance(e, Const)} - {1}
         if fixed:
             return sc.const(fixed.pop()) if len(fixed) == 1 else None
-        ordered = self._candidates_of(extents)
+        ordered, begun = self._candidates_of(extents)
         if not ordered:
             return sc.const(1)
-        meet = self._one_that_stretches_others(ordered)
+        meet = self._one_that_stretches_others(ordered, begun)
         self._candidates[meet] = ordered
         self._today.update((meet, number) for number in known if number is not None)
         return meet
 
-    def _candidates_of(self, extents: Iterable[Scalar]) -> tuple[Scalar, ...]:
+    def _candidates_of(
+        self, extents: Iterable[Scalar]
+    ) -> tuple[tuple[Scalar, ...], Scalar | None]:
         """Return the extents of which ``extents`` are made, in their order.
 
         Those that come one by one are put among the many that are in order already.
+        Where they follow on these, what the many meet in comes with them.
         """
-        given = (e for e in extents if not isinstance(e, Const))
-        groups = [self._candidates.get(e, (e,)) for e in given]
-        first = max(groups, key=len, default=())
-        new = dict.fromkeys(x for g in groups if g is not first for x in g)
-        missing = [x for x in new if x not in first]
-        if not missing:
-            return first
-        ordered = list(first)
-        for x in missing:
-            insort(ordered, x, key=lambda s: s.key)
-        return tuple(ordered)
+        groups = {
+            e: self._candidates.get(e, (e,))
+            for e in extents
+            if not isinstance(e, Const)
+        }
+        most = max(groups, key=lambda e: len(groups[e]), default=None)
+        if most is None:
+            return (), None
+        ordered, begun = [*groups.pop(most)], most
+        for x in dict.fromkeys(x for group in groups.values() for x in group):
+            at = bisect_left(ordered, x.key, key=_key)
+            if at == len(ordered) or ordered[at] is not x:
+                begun = begun if at == len(ordered) else None
+                ordered.insert(at, x)
+        return tuple(ordered), begun
 
-    def _one_that_stretches_others(self, ordered: tuple[Scalar, ...]) -> Scalar:
+    def _one_that_stretches_others(
+        self, ordered: tuple[Scalar, ...], begun: Scalar | None
+    ) -> Scalar:
         """Return the extent among ``ordered`` that is not 1, or 1.
 
         The first few are asked one after the other. Those after them are asked before
         what has been found so far: many that come one by one make a chain that grows.
+        That is gone on with where ``begun`` is what so many of the first meet in.
         """
-        made = self._meets.get(ordered[:-1]) if len(ordered) > _FEW else None
-        more = ordered[-1:]
-        if made is None:
-            *few, made = ordered[:_FEW]
+        count = 0 if begun is None else len(self._candidates.get(begun, (begun,)))
+        if begun is None or (count < _FEW and count < len(ordered)):
+            *few, begun = ordered[:_FEW]
             for candidate in reversed(few):
-                made = scalar_functions.select(
-                    scalar_functions.equal(candidate, 1), made, candidate
+                begun = scalar_functions.select(
+                    scalar_functions.equal(candidate, 1), begun, candidate
                 )
-            more = ordered[_FEW:]
-        for candidate in more:
-            made = scalar_functions.select(
-                scalar_functions.equal(candidate, 1), made, candidate
+            count = _FEW
+        for candidate in ordered[count:]:
+            begun = scalar_functions.select(
+                scalar_functions.equal(candidate, 1), begun, candidate
             )
-        self._meets[ordered] = made
-        return made
+        return begun
 
     def type_of(self, operand: Operand) -> DType | Weak:
         """Return how ``operand`` takes part in promotion: a dtype, or a weak type."""
@@ -395,6 +407,7 @@ class Builder:
         return self._instead.get(found, found)
 
 
+_key = attrgetter("key")
 _WEAK = (bool, int, float, complex)
 
 

@@ -81,6 +81,8 @@ def may_misfit(expr: Expr) -> bool:
 
 def _may_clash(shapes: Sequence[Sequence[Scalar]]) -> bool:
     """Tell whether two extents that stretch to each other may be different."""
+    if shapes.count(shapes[0]) == len(shapes):
+        return False
     for back in range(1, max(map(len, shapes)) + 1):
         extents = {s[-back] for s in shapes if len(s) >= back} - {sc.const(1)}
         if len(extents) > 1:

@@ -21,12 +21,10 @@ import nfuser.compiler.trace.call.tree as tree
 import nfuser.compiler.trace.captures.randomness.torch_seeds as seeds
 import nfuser.compiler.trace.numpy.names.namespace as namespace
 import nfuser.compiler.trace.numpy.names.refusals as refusals
-import nfuser.config as config
 from nfuser.base.debug.dump import dump, wants
 from nfuser.compiler.dtypes import DType
 from nfuser.compiler.ir.base import value
 from nfuser.compiler.ir.text import text
-from nfuser.compiler.ir.verify import verify_fusion
 from nfuser.compiler.trace.call.call import (
     ArrayLeaf,
     Leaf,
@@ -176,8 +174,6 @@ def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> T
         _name_line(error, function)
         raise
     fusion = tracer.builder.fusion(outputs.tensors)
-    if config.current().verify:
-        verify_fusion(fusion)
     if wants("fusion"):
         dump("fusion", text(fusion), fusion.name)
     return Trace(

@@ -106,6 +106,54 @@ def test_one_trace_is_for_all_lengths() -> None:
     assert fused.cache_info().traces == 1
 
 
+def in_pairs(x, y):
+    s = a = b = 0.0
+    for a, b in zip(x, y):  # noqa: B905
+        s = s * 0.5 + a * b
+    return s, a, b
+
+
+def of_neighbours(x, y):
+    s = 0.0
+    for a, b in zip(x[1:], x):  # noqa: B905
+        s = s * 0.5 + a - b
+    return s + y[0]
+
+
+def in_order(x, y):
+    s = x[0] * 0
+    for row in x:
+        s = s * 0.5 + row
+    for i, row in enumerate(x):
+        s = s * 0.5 + row * i - y[i]
+    return s
+
+
+def backwards(x, y):
+    s = 0.0
+    for a in reversed(x):
+        s = s * 0.5 + a
+    for i, (a, b) in enumerate(zip(reversed(x), y[::-1])):  # noqa: B905
+        s = s * 0.5 + a * b - i
+        if s > 1e9:
+            break
+    return s
+
+
+@pytest.mark.parametrize("function", [in_pairs, of_neighbours, in_order, backwards])
+def test_a_first_call_may_have_any_number_of_rows(function: Any) -> None:
+    fused = nfuser.fuse(function)
+    for n in (301, 900, 500):
+        x, y = RNG.random(n), RNG.random(n + 1)
+        np.testing.assert_allclose(fused(x, y), function(x, y), rtol=1e-12)
+    assert fused.cache_info().traces == 1
+
+
+def test_long_rows_that_are_not_there_are_refused_as_numpy_does() -> None:
+    with pytest.raises(IndexError, match="out of bounds for axis 0 with size 400"):
+        nfuser.fuse(in_order)(np.ones(500), np.ones(400))
+
+
 def test_pairs_of_other_lengths_are_refused_as_python_does() -> None:
     with pytest.raises(ValueError, match="argument 2 is longer than argument 1"):
         nfuser.fuse(paired)(np.ones(3), np.ones(4))

@@ -16,13 +16,12 @@ from typing import Any
 from nfuser.codegen.numba.llvm.without_lock import without_lock
 
 
-def run_passes(passes: Any, builder: Any, code: Any) -> None:
-    """Run ``passes``, which serve once, on a module or a function, and free them."""
-    from llvmlite.binding.newpassmanagers import ModulePassManager, NewPassManager
+def run_passes(passes: Any, builder: Any, module: Any) -> None:
+    """Run ``passes``, which serve once, on a module, and free them."""
+    from llvmlite.binding.newpassmanagers import NewPassManager
 
-    kind = "Module" if isinstance(passes, ModulePassManager) else "Function"
     try:
-        without_lock(f"RunNew{kind}PassManager")(passes, code, builder)
+        without_lock("RunNewModulePassManager")(passes, module, builder)
     finally:
         NewPassManager._dispose(passes)
         passes.detach()  # so nobody frees it again

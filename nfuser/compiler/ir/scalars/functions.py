@@ -9,6 +9,7 @@ from nfuser.compiler.ir.scalars.interning import digest, intern
 from nfuser.compiler.ir.scalars.operators import Op
 from nfuser.compiler.ir.scalars.scalar import (
     Const,
+    Poly,
     Scalar,
     Select,
     as_scalar,
@@ -65,10 +66,12 @@ def less(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
 
 def equal(lhs: Scalar | int, rhs: Scalar | int) -> Scalar:
     """Return 1 where the two are equal, else 0."""
-    gap = as_scalar(lhs) - rhs
+    a, b = as_scalar(lhs), as_scalar(rhs)
+    is_one_atom = isinstance(b, Const) and not isinstance(a, (Const, Poly))
+    gap = None if is_one_atom else a - b  # from a number that is none
     if isinstance(gap, Const):
         return const(int(gap.value == 0))
-    return binary(Op.EQ, as_scalar(lhs), as_scalar(rhs))
+    return binary(Op.EQ, a, b)
 
 
 def select(condition: Scalar, then: Scalar | int, other: Scalar | int) -> Scalar:

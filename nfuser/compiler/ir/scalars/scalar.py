@@ -36,10 +36,10 @@ class _Arithmetic:
         return multiply(cast("Scalar", self), -1)
 
     def __sub__(self, other: Scalar | int) -> Scalar:
-        return add(cast("Scalar", self), multiply(other, -1))
+        return _difference(cast("Scalar", self), as_scalar(other))
 
     def __rsub__(self, other: Scalar | int) -> Scalar:
-        return add(other, multiply(cast("Scalar", self), -1))
+        return _difference(as_scalar(other), cast("Scalar", self))
 
     def __mul__(self, other: Scalar | int) -> Scalar:
         return multiply(cast("Scalar", self), other)
@@ -167,6 +167,7 @@ Terms: TypeAlias = "dict[tuple[Atom, ...], int]"
 _KEPT = 1 << 13  # sums, products and quotients each: few are asked for, very often
 
 
+@lru_cache(_KEPT)
 def const(number: int) -> Const:
     """Return the constant ``number``."""
     value = operator.index(number)
@@ -243,6 +244,11 @@ def _sum(lhs: Scalar, rhs: Scalar) -> Scalar:
     for monomial, coefficient in terms_of(rhs).items():
         terms[monomial] = terms.get(monomial, 0) + coefficient
     return from_terms(_recombine({m: c for m, c in terms.items() if c}))
+
+
+@lru_cache(_KEPT)
+def _difference(lhs: Scalar, rhs: Scalar) -> Scalar:
+    return _sum(lhs, _product(rhs, const(-1)))
 
 
 def _recombine(terms: Terms) -> Terms:
@@ -441,4 +447,4 @@ def is_natural(x: Scalar) -> bool:
             return False
 
 
-KEPT = (_sum, _product, _quotient)  # to be cleared once a kernel is made
+KEPT = (_sum, _difference, _product, _quotient)  # to be cleared once a kernel is made

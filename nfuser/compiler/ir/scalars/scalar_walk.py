@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, assert_never
 
 import nfuser.compiler.ir.scalars.exact_division as exact_division
@@ -57,9 +58,17 @@ def symbols(roots: Iterable[Scalar]) -> list[Scalar]:
     return [x for x in toposort(roots, children) if isinstance(x, kinds)]
 
 
+@lru_cache(64)  # asked for each part of each index, over and over
+def varying(x: Scalar) -> tuple[LoopIndex | Datum, ...]:
+    """Return the loop indices and the elements of tensors that ``x`` depends on."""
+    return tuple(
+        s for s in toposort([x], children) if isinstance(s, (LoopIndex, Datum))
+    )
+
+
 def loops_in(x: Scalar) -> list[LoopIndex]:
     """Return the loop indices that ``x`` depends on."""
-    return [s for s in toposort([x], children) if isinstance(s, LoopIndex)]
+    return [s for s in varying(x) if isinstance(s, LoopIndex)]
 
 
 def evaluate(root: Scalar, values: Mapping[Scalar, int]) -> int:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, get_args
 
 import nfuser.compiler.ir.scalars.exact_division as exact_division
@@ -57,13 +56,7 @@ def is_host(x: Scalar) -> bool:
         return False
     if isinstance(x, Binary) and x.op in (Op.LT, Op.EQ):
         return False
-    return not _varies(x)
-
-
-@lru_cache(4096)  # asked for each part of each index, over and over
-def _varies(x: Scalar) -> bool:
-    parts = scalar_walk.every([x])
-    return any(isinstance(part, (sc.LoopIndex, sc.Datum)) for part in parts)
+    return not scalar_walk.varying(x)
 
 
 def computed_from(x: Scalar) -> tuple[Scalar, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.compiler.ir.scalars import scalar_walk
-from nfuser.compiler.ir.scalars.scalar import Datum, LoopIndex
+from nfuser.compiler.ir.scalars.scalar import LoopIndex
 from nfuser.compiler.lower.kernel.kernel_ir import (
     Array,
     Barrier,
@@ -37,7 +37,7 @@ from nfuser.compiler.lower.kernel.text import text
 from nfuser.errors import VerifyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 _DEFINING = (Let, TakeTicket, FindLine, FindFirst)
@@ -108,20 +108,22 @@ class _Verifier:
             self.known.add(defined)
 
     def _use(self, items: tuple[object, ...]) -> None:
+        self._names(items)
+        self._scalars(items)
+
+    def _names(self, items: Iterable[object]) -> None:
         for item in items:
             is_name = isinstance(item, (Var, Array, Buffer))
             if is_name and item not in self.known:  # to say which takes long
                 self._require(False, f"{item!r} is used before it is set")
-            for part in _parts(item):
-                self._use((part,))
-        self._scalars(items)
+            self._names(_parts(item))
 
     def _scalars(self, items: tuple[object, ...]) -> None:
         for scalar in scalars_in(items):
-            for x in scalar_walk.every([scalar]):
+            for x in scalar_walk.varying(scalar):
                 if isinstance(x, LoopIndex):
                     self._require(x in self.known, f"loop {x.number} is not open")
-                elif isinstance(x, Datum):
+                else:
                     self._require(x.tensor in self.known, "an index before it is set")
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from nfuser.compiler.ops.elementwise.of_rows import BinaryVerb
     from nfuser.compiler.trace.tracer import Tracer
 
-_LONGEST_LOOP = 256
+_LONGEST_LOOP = 300
 _OF_NUMBERS = {"as_integer_ratio", "bit_count", "hex", "is_integer"}
 
 
@@ -206,6 +206,8 @@ class TracedArray(Methods, NumpyProtocols):
             raise TraceError(message)
         count = len(self)
         if count > _LONGEST_LOOP:
+            if self._tracer.plain is None:
+                ask_to_rewrite()
             message = (
                 "write array operations, or fuse the body of the loop by itself: a "
                 f"Python loop over {count} elements would be traced one by one"

@@ -128,7 +128,7 @@ class Observer:
         """Note an event that Python reports to profilers."""
         if frame.f_code is _SHOWN:
             return
-        if event.startswith("c_"):
+        if event.startswith("c_") and "torch" in sys.modules:
             self._see_torch(frame, event, item)
         if event == "c_return" or frame.f_code in self._settled:
             return

@@ -12,6 +12,7 @@ import linecache
 import warnings
 from typing import TYPE_CHECKING
 
+from nfuser.compiler.trace.loops.rewriting.sources import parsed
 from nfuser.compiler.trace.source_line import line_at, users_frame
 
 if TYPE_CHECKING:
@@ -78,14 +79,12 @@ def _loop(frame: FrameType) -> tuple[SourceLine, int, int] | None:
     """Return the innermost loop around what ``frame`` runs, and its body's lines."""
     code = frame.f_code
     source = "".join(linecache.getlines(code.co_filename, frame.f_globals))
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return None
-    at = frame.f_lineno
+    tree, at = parsed(source, code.co_filename), frame.f_lineno
     around = [
         node
-        for node in ast.walk(tree)
+        for statement in (tree.body if tree else ())
+        if statement.lineno <= at <= (statement.end_lineno or 0)
+        for node in ast.walk(statement)
         if isinstance(node, _LOOPS)
         and code.co_firstlineno <= node.lineno <= at <= (node.end_lineno or 0)
     ]

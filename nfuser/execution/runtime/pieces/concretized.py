@@ -12,6 +12,7 @@ from nfuser.compiler.concretize import answer, concretize, policy_in_force
 from nfuser.compiler.ir.base import node
 from nfuser.compiler.ir.scalars.open_integer import closed
 from nfuser.compiler.ir.text import text
+from nfuser.compiler.ir.verify import verify_once
 from nfuser.compiler.rewrite.passes import rewrite
 from nfuser.compiler.segment.segmented import text as segmented_text
 from nfuser.execution.runtime.pieces.segmentation import segment
@@ -53,7 +54,13 @@ def concretized(
     answers: Answers,
     should_merge: ShouldMerge | None,
 ) -> Concretization:
-    """Return the fusion that ``answers`` make, rewritten, and its pieces."""
+    """Return the fusion that ``answers`` make, rewritten, and its pieces.
+
+    It is verified here, and not where it was traced: what was decided for an equal one
+    by another process was decided after that.
+    """
+    if config.current().verify:
+        verify_once(fusion)
     with timing.timed("concretize", fusion.name):
         concrete = concretize(fusion, questions, answers)
     with timing.timed("rewrite", fusion.name):

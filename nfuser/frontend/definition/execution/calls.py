@@ -16,7 +16,7 @@ import nfuser.config as config
 from nfuser.base.debug import dump
 from nfuser.base.locks import ForkSafeLock
 from nfuser.compiler.ir.text import text
-from nfuser.compiler.ir.verify import verify_fusion
+from nfuser.compiler.ir.verify import verify_once
 from nfuser.errors import ArgumentError
 from nfuser.execution.runtime.caches import shared_cache
 from nfuser.execution.runtime.tables.counters import Counters
@@ -278,7 +278,7 @@ class Calls:
         draft = self._draft
         fusion = draft.close()
         if config.current().verify:
-            verify_fusion(fusion)
+            verify_once(fusion)
         if dump.wants("fusion"):
             dump.dump("fusion", text(fusion), fusion.name)
         fits = tuple(draft.builder.questions.checks)

@@ -14,6 +14,7 @@ import numpy as np
 
 from nfuser.compiler.trace.captures.lookup.stores import is_in_place
 from nfuser.compiler.trace.captures.parts import is_silent
+from nfuser.compiler.trace.watch.unwatched import unwatched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +28,8 @@ _METHODS = {"fill", "put", "sort", "partition", "itemset", "resize", "byteswap"}
 def writer(function: Any, written: Callable[[Any], Any]) -> Any:
     """Return what is called in place of a function that writes, or None.
 
-    ``written`` is told of the array, and gives what stands for it.
+    ``written`` is told of the array, and gives what stands for it. Ufuncs are called by
+    what ``into_outputs`` returns.
     """
     name: str = getattr(function, "__name__", "")
     owner = getattr(function, "__self__", None)
@@ -38,8 +40,6 @@ def writer(function: Any, written: Callable[[Any], Any]) -> Any:
     is_at = name == "at" and isinstance(owner, np.ufunc)
     if is_at or (name in _FIRST and getattr(np, name, None) is function):
         return partial(_into_first, function, written)
-    if isinstance(function, np.ufunc):
-        return partial(_into_outputs, function, written)
     return None
 
 
@@ -49,9 +49,14 @@ def _into_first(
     return function(written(x), *args, **options)
 
 
-def _into_outputs(
-    function: np.ufunc, written: Callable[[Any], Any], *args: Any, **options: Any
-) -> Any:
-    """Call a ufunc, whose outputs may follow its operands."""
-    outputs = (x if x is None else written(x) for x in args[function.nin :])
-    return function(*args[: function.nin], *outputs, **options)
+def into_outputs(
+    function: np.ufunc, written: Callable[[Any], Any]
+) -> Callable[..., Any]:
+    """Return what calls a ufunc, whose outputs may follow its operands."""
+
+    @unwatched
+    def called(*args: Any, **options: Any) -> Any:
+        outputs = [x if x is None else written(x) for x in args[function.nin :]]
+        return function(*args[: function.nin], *outputs, **options)
+
+    return called

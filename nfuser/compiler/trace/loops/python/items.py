@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from nfuser.compiler.ir.scalars.functions import equal, minimum
 from nfuser.compiler.ir.scalars.scalar import Const
-from nfuser.compiler.trace.loops.python.ranges import OpenRange, open_range, reverse
+from nfuser.compiler.trace.loops.python.ranges import OpenRange, open_range
 from nfuser.compiler.trace.standins.standin import Standin
+from nfuser.compiler.trace.standins.symbolic import integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,12 +64,8 @@ def opening(t: Tracer, function: Any) -> Any:
 
     What that gives may be as long as an array, or as a bound says that is not known.
     """
-    if function is reversed:
-        return reverse
-    for plain, opened in ((range, open_range), (zip, _zipped), (enumerate, _counted)):
-        if function is plain:
-            return partial(opened, t)
-    return None
+    opened = _OPENED.get(function) if isinstance(function, type) else None
+    return None if opened is None else partial(opened, t)
 
 
 def _zipped(t: Tracer, *given: Any, strict: Any = False) -> Any:
@@ -101,3 +98,25 @@ def _counted(t: Tracer, given: Any, start: Any = 0) -> Any:
         lambda turn: (turn if start == 0 else turn + start, found.item(turn)),
         lambda: iter(enumerate(found, start)),
     )
+
+
+def _reversed(t: Tracer, given: Any) -> Any:
+    """Return ``reversed(given)``."""
+    if isinstance(given, OpenRange):
+        return given.__reversed__()
+    rows: Any = given
+    found = open_items(t, given) if isinstance(given, Standin) else None
+    if found is None:
+        return reversed(rows)
+    last = integer(t, found.trips - 1)
+    return OpenItems(
+        found.trips, lambda turn: found.item(last - turn), lambda: reversed(rows)
+    )
+
+
+_OPENED: dict[Any, Callable[..., Any]] = {
+    range: open_range,
+    zip: _zipped,
+    enumerate: _counted,
+    reversed: _reversed,
+}

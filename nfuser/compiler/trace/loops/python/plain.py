@@ -92,12 +92,18 @@ class Plain(Lasting):
         super().__init__(tracer)
         self._cell = CellType(self)
         self._choices = 0  # one within the other
+        self._ufuncs: dict[np.ufunc, Callable[..., Any]] = {}
+        self._of_kind: dict[type, Callable[[Any], Any]] = {
+            FunctionType: self._function,
+            np.ufunc: self._of_ufunc,
+        }
 
     def call(self, function: Any) -> Any:
         """Return what is called in place of ``function``."""
         kind: type = type(function)
-        if kind is FunctionType:
-            return self._function(function)
+        own = self._of_kind.get(kind)
+        if own is not None:
+            return own(function)
         if kind is type and self._t.makes and id(function) == id(np.ndarray):
             return partial(self._t.handlers["ndarray"], self._t)
         if kind is MethodType and type(function.__func__) is FunctionType:
@@ -124,6 +130,12 @@ class Plain(Lasting):
         if self._depth and not is_harmless(function):
             raise self._lasting(f"it calls {name_of(function)}")
         return function
+
+    def _of_ufunc(self, function: np.ufunc) -> Callable[..., Any]:
+        if function not in self._ufuncs:
+            made = writers.into_outputs(function, self.written)
+            self._ufuncs[function] = made
+        return self._ufuncs[function]
 
     def _function(self, function: FunctionType) -> Any:
         inner = getattr(function, "__nfuser_wrapped__", None)
@@ -360,8 +372,8 @@ class Plain(Lasting):
         except Exception as error:
             before.restore()
             many = (self._t.builder.today(found.trips) or 0) > _MOST_OTHERS
-            is_counted = not isinstance(found, OpenItems)
-            if is_counted and (self._depth or (many and found.length is None)):
+            is_long = many and (found.length is None or isinstance(found, OpenItems))
+            if is_long or (self._depth and not isinstance(found, OpenItems)):
                 raise refused(error) from error
             self._each(found, body, variables, stop)
 

@@ -94,11 +94,6 @@ def open_range(t: Tracer, *bounds: Any) -> Any:
     return OpenRange(t, begin, sc.as_scalar(trips), step)
 
 
-def reverse(turns: Any) -> Any:
-    """Return ``reversed(turns)``."""
-    return turns.__reversed__() if isinstance(turns, OpenRange) else reversed(turns)
-
-
 def _is_computed(t: Tracer, x: Any) -> bool:
     """Tell whether ``x`` is an integer that a call computes of arrays.
 

@@ -20,6 +20,11 @@ _FUTURES = sum(
     getattr(__future__, name).compiler_flag for name in __future__.all_feature_names
 )
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+_WITHOUT_IMPORTS = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Expr),
+    *(ast.Assign, ast.AnnAssign, ast.AugAssign),
+)
+"""Statements of a module that import nothing into it."""
 
 
 @node
@@ -35,27 +40,53 @@ def source_of(code: CodeType) -> FunctionSource | None:
 
     An edited file compiles to something else than what runs, and is not believed.
     """
-    lines = linecache.getlines(code.co_filename)
-    if not lines:
+    text, file = "".join(linecache.getlines(code.co_filename)), code.co_filename
+    tree = parsed(text, file)
+    if tree is None:
         return None
     flags = code.co_flags & _FUTURES
-    for candidate, found in _functions("".join(lines), code.co_filename, flags):
-        if candidate.co_name == code.co_name and _is_same(candidate, code):
-            return found
+    at = code.co_firstlineno
+    # Most functions are where they were, and nothing else need be compiled.
+    for k in sorted(range(len(tree.body)), key=lambda k: not _is_at(tree.body[k], at)):
+        for candidate, found in _functions(text, file, flags, k):
+            if candidate.co_name == code.co_name and _is_same(candidate, code):
+                return found
     return None
 
 
-@lru_cache(64)
-def _functions(
-    text: str, file: str, flags: int
-) -> tuple[tuple[CodeType, FunctionSource], ...]:
-    """Return every function of a file: compiled, and as it is written."""
+@lru_cache(16)
+def parsed(text: str, file: str) -> ast.Module | None:
+    """Return what a file says; None where that is nothing, or is not Python."""
     try:
-        tree = ast.parse(text, file)
-        whole = compile(text, file, "exec", flags=flags, dont_inherit=True)
+        return ast.parse(text, file) if text else None
+    except (SyntaxError, ValueError):
+        return None
+
+
+def _is_at(statement: ast.stmt, line: int) -> bool:
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    first = min(part.lineno for part in (statement, *decorators))
+    return first <= line <= (statement.end_lineno or first)
+
+
+@lru_cache(256)
+def _functions(
+    text: str, file: str, flags: int, number: int
+) -> tuple[tuple[CodeType, FunctionSource], ...]:
+    """Return each function of one statement of a file: compiled, and as it is written.
+
+    Which names are imported decides how functions are compiled: imports come with it.
+    """
+    whole = parsed(text, file)
+    assert whole is not None
+    chosen = whole.body[number]
+    body = [s for s in whole.body if s is chosen or not isinstance(s, _WITHOUT_IMPORTS)]
+    tree = ast.Module(body, [])
+    try:
+        made = compile(tree, file, "exec", flags=flags, dont_inherit=True)
     except (SyntaxError, ValueError):
         return ()
-    return tuple(_pairs(tree, whole))
+    return tuple(_pairs(ast.Module([chosen], []), made))
 
 
 def _pairs(
