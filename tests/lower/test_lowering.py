@@ -74,7 +74,7 @@ def _turned(x: Any) -> Any:
 
 
 def _logarithm(x: Any) -> Any:
-    return np.log(x * x + 1)
+    return np.log(x.astype(np.float64) ** 2 + 1)
 
 
 def _likely(x: Any) -> Any:

@@ -93,12 +93,6 @@ sin_narrow = _float_unary("sin_narrow", partial(trigonometry.sin, reach="narrow"
 cos_narrow = _float_unary("cos_narrow", partial(trigonometry.cos, reach="narrow"))
 tan_bounded = _float_unary("tan_bounded", partial(trigonometry.tan, reach="bounded"))
 log_moderate = _float_unary("log_moderate", partial(exponential.log, is_moderate=True))
-log2_moderate = _float_unary(
-    "log2_moderate", partial(exponential.log2, is_moderate=True)
-)
-log10_moderate = _float_unary(
-    "log10_moderate", partial(exponential.log10, is_moderate=True)
-)
 power_moderate = _float_binary("power_moderate", powers.moderate_power)
 power = define("power", 2, NUMBER, powers.power)
 ldexp = _float_binary("ldexp", exponential.scale)

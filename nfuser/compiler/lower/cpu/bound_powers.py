@@ -32,7 +32,6 @@ Ranges: TypeAlias = tuple[Range, ...]
 """From the least to the largest moderate number, of each operand."""
 
 NORMAL: dict[DType, Ranges] = {
-    DType.F32: ((2.0**-126, (2 - 2.0**-23) * 2.0**127),),
     DType.F64: ((2.0**-1022, (2 - 2.0**-52) * 2.0**1023),),
 }
 """Positive, finite and not subnormal."""
@@ -43,8 +42,8 @@ POWERS: dict[DType, Ranges] = {
 }
 """Bases and exponents of which no power overflows, or is subnormal."""
 
-MODERATE = {"log": NORMAL, "log2": NORMAL, "log10": NORMAL, "power": POWERS}
-"""By the functions that have a version for moderate numbers."""
+MODERATE = {"log": NORMAL, "power": POWERS}
+"""By the functions that have a version for moderate numbers; others gain too little."""
 
 MOST = 4
 """Such functions of a loop in two versions: more would take long to compile."""
@@ -77,7 +76,8 @@ def _bounded(loop: For) -> tuple[Stmt, ...] | None:
         return None
     far = {x: _is_outside(x, *within) for x, within in operands.items()}
     near = replace(loop, body=renamed(loop.body, _of_moderate))
-    return chosen(loop, far, near, (loop,))
+    # Others are rare, and two vectors abreast compile in less time than four.
+    return chosen(loop, far, near, (replace(loop, interleave=2),))
 
 
 def _has_version(item: object) -> TypeGuard[Call]:

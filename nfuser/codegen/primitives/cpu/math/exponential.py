@@ -264,14 +264,10 @@ def log1p(x: Value) -> Value:
 
 
 def _log_to_base(
-    x: Value,
-    base: tuple[float, float],
-    two: tuple[float, float],
-    *,
-    is_moderate: bool,
+    x: Value, base: tuple[float, float], two: tuple[float, float]
 ) -> Value:
     """Return log(x) times `base`, where `two` is that of 2."""
-    k, f = log_parts(x, is_moderate=is_moderate)
+    k, f = log_parts(x)
     half_square = f * f * 0.5
     high = f - half_square
     low = ((f - high) - half_square) + _log_rest(f, half_square)
@@ -281,20 +277,18 @@ def _log_to_base(
     total = whole + product
     # |whole| is either zero or above |product|: the sum's error is exact.
     rest = rest + fma(k, two[1], fma(k, two[0], -whole) + (product - (total - whole)))
-    return total + rest if is_moderate else _log_edges(x, total + rest)
+    return _log_edges(x, total + rest)
 
 
-def log2(x: Value, *, is_moderate: bool = False) -> Value:
+def log2(x: Value) -> Value:
     """Return the logarithm to base 2."""
-    log2e = precision_of(x).constants.log2e
-    return _log_to_base(x, log2e, (1.0, 0.0), is_moderate=is_moderate)
+    return _log_to_base(x, precision_of(x).constants.log2e, (1.0, 0.0))
 
 
-def log10(x: Value, *, is_moderate: bool = False) -> Value:
+def log10(x: Value) -> Value:
     """Return the logarithm to base 10."""
     constants = precision_of(x).constants
-    base, two = constants.log10e, constants.log10_2
-    return _log_to_base(x, base, two, is_moderate=is_moderate)
+    return _log_to_base(x, constants.log10e, constants.log10_2)
 
 
 def logaddexp(a: Value, b: Value) -> Value:

@@ -54,7 +54,7 @@ def interleave_vectors(kernel: Kernel) -> Kernel:
 
 def _widened(loop: For, *, calls: bool) -> tuple[Stmt, ...] | None:
     """Return ``loop`` with its vectors abreast; ``calls``: its functions are called."""
-    count = _vectors(loop, calls=calls)
+    count = loop.interleave or _vectors(loop, calls=calls)
     narrow = loop.narrow or (count > 1 and is_narrow_outside(loop))
     if count == loop.interleave and narrow == loop.narrow:
         return None
