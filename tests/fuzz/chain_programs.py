@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 
-from tests.fuzz.sweep_programs import main
+from tests.fuzz.sweep_programs import SQUARE, across, main
 
 _GIVEN = ("a", "b", "c")
 
@@ -21,7 +21,10 @@ class _Writer:
         self.rank = rng.choice((2, 2, 2, 3, 3, 1))
         self.axis = rng.randrange(self.rank)
         self.own = ["p", "q", "r"][: rng.randint(1, 3)]
-        self.written: list[str] = []
+        self.first = self.axis
+        cross = rng.random() if self.rank > 1 else 1.0
+        self.is_square = cross < 0.2
+        self.is_crossed = cross < 0.35
 
     def text(self) -> str:
         """Return the function."""
@@ -38,6 +41,12 @@ class _Writer:
             lines += self._again()
         if rng.random() < 0.6:
             lines += self._middle()
+        if self.is_crossed:  # of arrays that are no squares the sizes differ
+            self.axis = across(self.rank, self.axis)
+            if self.is_square:
+                lines.insert(1, f"    {SQUARE}")
+            else:
+                lines.append(f"    n = a.shape[{self.axis}]")
         lines += self._back(target)
         more = rng.random()
         if more < 0.15:
@@ -87,7 +96,7 @@ class _Writer:
         begin = f"{rng.choice(self.own)}{self._key(first)} * 0.5"
         lines = [f"    {target}{self._key(first)} = {begin}"]
         lines.append(f"    for k in {rows}:")
-        terms = [f"{x}{self._key('k')}" for x in self.own]
+        terms = [f"{x}{self._key('k', is_whole=True)}" for x in self.own]
         terms.append(f"{target}{self._key(step)} * 0.25")
         if rng.random() < 0.4:
             terms.append(self._row("k"))
@@ -104,21 +113,24 @@ class _Writer:
 
     def _row(self, place: str) -> str:
         rng = self._rng
-        value = rng.choice(_GIVEN) + self._key(place)
+        value = rng.choice(_GIVEN) + self._key(place, is_whole=True)
         if rng.random() < 0.4:
             value = f"{value} * {rng.choice(('0.5', '0.25', '2.0'))}"
         return value
 
-    def _key(self, place: str) -> str:
+    def _key(self, place: str, *, is_whole: bool = False) -> str:
+        """Return the key of a row, or of a column where the array has its values."""
         keys = [":"] * (self.rank - 1)
-        keys.insert(self.axis, place)
+        is_other = is_whole and self.is_square and self._rng.random() < 0.15
+        axis = across(self.rank, self.axis) if is_other else self.axis
+        keys.insert(axis, place)
         return f"[{', '.join(keys)}]"
 
 
 def generate(seed: int) -> tuple[str, int, int]:
     """Return the text of a program, how many axes its arrays have, and which it is."""
     writer = _Writer(seed)
-    return writer.text(), writer.rank, writer.axis
+    return writer.text(), writer.rank, writer.first
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ _LAYOUTS: dict[str, tuple[float, Callable[[random.Random, Any], tuple[Any, View]
     "read-only": (0.7, _read_only),
     "stretched": (0.7, _stretched),
 }
-_ON_DEVICE = ("contiguous", "fortran", "placed", "permuted")
+USUAL = _ON_DEVICE = ("contiguous", "fortran", "placed", "permuted")
 
 _OVERLAPS: tuple[Callable[[Any], list[Any]], ...] = (
     lambda x: [x[:-1], x[1:]],
@@ -93,7 +93,7 @@ def _numbers(rng: random.Random, shape: tuple[int, ...], dtype: str) -> Any:
 
 @dataclass
 class Given:
-    """Two arrays of small integers, of their own or parts of one: held, and seen."""
+    """Arrays of small integers, of their own or parts of one: held, and seen."""
 
     held: list[Any]
     views: Callable[[list[Any]], list[Any]]
@@ -114,13 +114,19 @@ class Given:
             longer = _numbers(rng, (shape[0] + 1, *shape[1:]), rng.choice(dtypes))
             part = rng.choice(_OVERLAPS)
             return cls([longer], lambda held: part(held[0]), True)
-        names = _ON_DEVICE if on_device else tuple(_LAYOUTS)
+        arrays = [_numbers(rng, shape, rng.choice(dtypes)) for _ in range(2)]
+        return cls.of(rng, arrays, _ON_DEVICE if on_device else tuple(_LAYOUTS))
+
+    @classmethod
+    def of(
+        cls, rng: random.Random, arrays: list[Any], names: tuple[str, ...] = USUAL
+    ) -> Given:
+        """Return arrays of these values that lie in random ways, of some names."""
+        weights = [_LAYOUTS[name][0] for name in names]
         held: list[Any] = []
         views: list[View] = []
-        for _ in range(2):
-            name = rng.choices(names, [_LAYOUTS[n][0] for n in names])[0]
-            x = _numbers(rng, shape, rng.choice(dtypes))
-            base, view = _LAYOUTS[name][1](rng, x)
+        for x in arrays:
+            base, view = _LAYOUTS[rng.choices(names, weights)[0]][1](rng, x)
             held.append(base)
             views.append(view)
         return cls(
@@ -140,11 +146,11 @@ class Given:
         seen = self.views([x.copy("K") for x in self.held])
         return [x.astype("d") if x.dtype.char == "f" else x for x in seen]
 
-    def change(self, rng: random.Random) -> None:
+    def change(self, rng: random.Random, parts: int = 1) -> None:
         """Give the arrays other values, which lie where those before did."""
         for x in self.views(self.held):
             if x.flags.writeable:
-                x[...] = _numbers(rng, x.shape, "f8")
+                x[...] = _numbers(rng, x.shape, "f8") / parts
 
     def is_same_around(
         self, one: tuple[list[Any], list[Any]], other: tuple[list[Any], list[Any]]

@@ -25,6 +25,7 @@ import numpy as np
 
 import nfuser
 from nfuser.errors import NfuserError
+from tests.fuzz.given import Given
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +48,13 @@ _RANGES = (
     "range(2, n, 1)",
     "range(m)",
 )
+SQUARE = "# of as many rows as columns"
 _BESIDE = {"1:": ":-1", ":-1": "1:", "1:-1": ":-2"}  # as many elements, but others
+
+
+def across(rank: int, axis: int) -> int:
+    """Return another axis than that of a loop, of those that are longer than two."""
+    return rank - 1 if axis < rank - 1 else max(rank - 2, 0)
 
 
 class _Writer:
@@ -57,6 +64,7 @@ class _Writer:
         rng = self._rng = random.Random(seed)
         self.rank = rng.choice((1, 2, 2, 2, 3))
         self.axis = rng.randrange(self.rank)
+        self.first = self.axis
         self.rest = self._rest()
         self.names: list[str] = []
 
@@ -80,7 +88,13 @@ class _Writer:
             pad += "    "
             if rng.random() < 0.5:
                 lines.append(f"{pad}c{self._key('0')} = 0.25")
-        for _ in range(rng.choice((1, 1, 2))):
+        for number in range(rng.choice((1, 1, 2, 2, 3))):
+            if number and self.rank > 1 and rng.random() < 0.3:  # along another axis
+                self.axis = across(self.rank, self.axis)
+                if rng.random() < 0.5:
+                    lines.insert(1, f"    {SQUARE}")
+                else:
+                    lines.append(f"{pad}n = a.shape[{self.axis}]")
             lines += self._loop(pad)
         if rng.random() < 0.3:
             lines.append("    y = y * 0.5 + a")
@@ -155,7 +169,7 @@ class _Writer:
 def generate(seed: int) -> tuple[str, int, int]:
     """Return the text of a program, how many axes its arrays have, and which it is."""
     writer = _Writer(seed)
-    return writer.text(), writer.rank, writer.axis
+    return writer.text(), writer.rank, writer.first
 
 
 def _arrays(rng: random.Random, sizes: tuple[int, int], rank: int, axis: int) -> Any:
@@ -168,17 +182,8 @@ def _arrays(rng: random.Random, sizes: tuple[int, int], rank: int, axis: int) ->
         count = int(np.prod(shape))
         x = np.asarray([rng.randint(-8, 8) / 4 for _ in range(count)])
         x = x.reshape(shape).astype(dtype)
-        layout = rng.random()
-        if layout < 0.25:
-            x = np.asfortranarray(x)
-        elif layout < 0.4:
-            x = np.flip(np.ascontiguousarray(np.flip(x, axis)), axis)
         found.append(x)
     return found
-
-
-def _copied(x: Any) -> Any:
-    return np.flip(np.flip(x).copy("K")) if min(x.strides) < 0 else x.copy("K")
 
 
 def loaded(text: str, folder: Path, name: str) -> Any:
@@ -214,32 +219,44 @@ def compare(
     fused = nfuser.fuse(plain, backend=backend)
     rng = random.Random(seed)
     seen: Counter[str] = Counter()
+    how = ""
     every = SIZES if backend == "interpret" else (*SIZES, *LARGE)
+    if SQUARE in text:
+        every = tuple(sizes for sizes in every if sizes[0] == sizes[1])
     for sizes in rng.sample(every, shapes):
-        given = _arrays(rng, sizes, rank, axis)
-        turns = rng.randint(1, 3)
-        mine, theirs = ([_copied(x) for x in given] for _ in range(2))
-        how, wanted = _outcome(plain, [*theirs, turns])
-        if how == "raised":  # an index out of range, which kernels do not look for
-            seen["out of range"] += 1
+        given = Given.of(rng, _arrays(rng, sizes, rank, axis))
+        for _ in range(1 if backend == "interpret" else 3):
+            turns = rng.randint(1, 3)
+            what = f"seed {seed}, sizes {sizes}\n{text}"
+            how = _call(plain, fused, given, turns, what)
+            given.change(rng, 4)
+        if how:
+            seen[how] += 1
             continue
-        done, found = _outcome(fused, [*mine, turns])
-        if done == "raised":
-            if not isinstance(found, NfuserError):
-                raise found
-            seen["refused"] += 1
-            REFUSALS[str(found).partition("\n")[0]] += 1
-            continue
-        pairs = zip((*_listed(wanted), *theirs), (*_listed(found), *mine), strict=True)
-        for number, (one, other) in enumerate(pairs):
-            what = f"value {number}, seed {seed}, sizes {sizes}\n{text}"
-            np.testing.assert_array_equal(other, one, what)
-            assert other.dtype == one.dtype, what
-        kernels = fused.kernels(*mine, turns)
+        kernels = fused.kernels(*given.copies()[1], 2)
         kinds = ("chain", "sweep")
         found_kinds = (w for w in kinds if any(w in str(k.schedule) for k in kernels))
         seen[next(found_kinds, "launches")] += 1
     return seen
+
+
+def _call(plain: Any, fused: Any, given: Given, turns: int, what: str) -> str:
+    """Compare one call; return why it could not be compared, if so."""
+    (held, mine), (own, theirs) = (given.copies() for _ in range(2))
+    how, wanted = _outcome(plain, [*theirs, turns])
+    if how == "raised":  # an index out of range, which kernels do not look for
+        return "out of range"
+    done, found = _outcome(fused, [*mine, turns])
+    if done == "raised":
+        if not isinstance(found, NfuserError):
+            raise found
+        REFUSALS[str(found).partition("\n")[0]] += 1
+        return "refused"
+    pairs = zip((*_listed(wanted), *own), (*_listed(found), *held), strict=True)
+    for number, (one, other) in enumerate(pairs):
+        np.testing.assert_array_equal(other, one, f"value {number}, {what}")
+        assert other.dtype == one.dtype, what
+    return ""
 
 
 def _listed(x: Any) -> tuple[Any, ...]:

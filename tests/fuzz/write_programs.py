@@ -21,7 +21,7 @@ import re
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from tests.fuzz.loaded import loaded
 from tests.fuzz.on_device import BACKENDS, fused_for
 from tests.fuzz.pairs import Chosen, for_each_pair, table
 from tests.fuzz.write_steps import are_shared, generate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def outcome(function: Any, given: list[Any]) -> tuple[str, Any]:
@@ -203,9 +206,13 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-def main() -> int:
+def main(
+    write: Callable[..., tuple[str, set[str], int]] = generate,
+    about: str | None = __doc__,
+    shapes: int = 3,
+) -> int:
     """Run as many programs as asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--programs", type=int, default=100)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--each", type=int, help="so often for each pair of features")
@@ -221,10 +228,10 @@ def main() -> int:
         chosen = every[given.first : until]
         _say(f"{table(counted)}\n{len(chosen)} of {len(every)} programs:")
     for seed, wanted in chosen:
-        text, found, rank = generate(seed, wanted)
+        text, found, rank = write(seed, wanted)
         features.update(found)
         try:
-            compare(text, seed, rank, given.backend, tally)
+            compare(text, seed, rank, given.backend, tally, shapes)
         except Exception as error:  # noqa: BLE001 (each is a fault to be told)
             wrong += 1
             _say(f"program {seed} {wanted}: {type(error).__name__}: {error}")

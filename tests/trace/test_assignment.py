@@ -293,6 +293,18 @@ def test_calls_that_write_are_served_natively_and_still_refused_where_arrays_mee
             np.testing.assert_array_equal(refused, was)
 
 
+@pytest.mark.parametrize("count", [6, 80])
+def test_elements_that_are_looped_over_are_read_turn_by_turn(count: int) -> None:
+    def turned(x: Any) -> Any:
+        s = 0.0
+        for i, v in enumerate(x):
+            s = s * 0.5 + v
+            x[-1 - i] = s - i
+        return s
+
+    agree(turned, np.arange(float(count)))
+
+
 def test_numbers_take_no_items() -> None:
     with pytest.raises(MutationError, match="number"):
         nfuser.fuse(lambda a: a.sum().__setitem__((), 1))(X)

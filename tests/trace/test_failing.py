@@ -54,6 +54,23 @@ def test_statements_on_both_sides_of_what_fails_stay_apart() -> None:
     fails_alike(work, BEYOND)
 
 
+def test_arrays_that_are_written_by_way_of_copies_hold_what_came_before() -> None:
+    def work(a: Any, k: Any) -> None:
+        a += 1
+        a[k] = 1
+        a *= 2
+
+    fused = nfuser.fuse(work)
+    aligned = np.arange(6.0)
+    held = np.zeros(aligned.nbytes + 1, "u1")[1:]
+    for _ in range(3):
+        x = held.view(float)
+        x[...] = aligned
+        with pytest.raises(IndexError):
+            fused(x, BEYOND)
+        np.testing.assert_array_equal(x, aligned + 1)
+
+
 def test_what_is_written_later_waits_for_what_may_fail() -> None:
     def work(a: Any, b: Any, k: Any) -> None:
         later = a * 3

@@ -213,7 +213,7 @@ class TracedArray(Methods, NumpyProtocols):
                 f"Python loop over {count} elements would be traced one by one"
             )
             raise TraceError(message)
-        return iter([self[k] for k in range(count)])
+        return map(self.__getitem__, range(count))  # each as it is by then
 
     def __contains__(self, item: Any) -> bool:
         return bool((self == item).any())
