@@ -71,6 +71,14 @@ def numbered(i, n):
     return label
 
 
+def named(x, n):
+    own, y = x * 1.0, x * 2
+    for i in range(n):
+        own[i % 3] += 1
+        y = own
+    return y
+
+
 def bounds(*numbers: int) -> tuple[Any, ...]:
     return RNG.random(30), *(np.array([n]) for n in numbers)
 
@@ -81,6 +89,7 @@ CALLS: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (rows_written, (RNG.random((3, 2)),)),
     *((between, bounds(*n)) for n in ((0, 10), (3, 4), (5, 5), (7, 2), (1, 29))),
     *((of_table, (RNG.integers(0, 3, 5), n)) for n in (3, 80)),
+    *((named, (RNG.random(5), n)) for n in (0, 1, 3, 80)),
     (numbered, (RNG.integers(0, 6, 9), 6)),
 )
 FUSED = {f: nfuser.fuse(f) for f, _ in CALLS}

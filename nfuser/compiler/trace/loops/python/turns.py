@@ -173,10 +173,18 @@ class Turning:
             raise TraceError(message)
         self._require_sizes(given[:count], after)
         self._find_shared(before, given)
-        carried = [*after, *(self._t.wrap(r._operand()) for r in self._roots)]
+        left = map(self._as_left, [*after, *self._roots])
         return IterationStep(
-            [*carried, *([] if flag is None else [self._plain.truth(more)])]
+            [*left, *([] if flag is None else [self._plain.truth(more)])]
         )
+
+    def _as_left(self, x: Any) -> Any:
+        """Return what the body has left in an array: it is set back after the turn."""
+        if all(_root_of(x) is not root for root in self._roots):
+            return x
+        left = self._t.wrap(x._operand())
+        left._is_array = x._is_array
+        return left
 
     def _look(self, before: State, heads: list[tuple[Any, Any]]) -> None:
         """Carry on what turned out to change; run the body again then."""
