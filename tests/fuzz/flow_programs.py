@@ -102,6 +102,8 @@ class _Writer:
         self._counters: list[str] = []
         self._loops = 0
         self._left = self._rng.randint(5, 11)
+        few = self._rng.sample(_NUMBERS, self._rng.choice((1, 1, 2, 4)))
+        self._result = f"return {', '.join(['x', *few])}"  # all else may be forgotten
 
     def text(self) -> str:
         """Return the function, of two arrays and two numbers."""
@@ -117,12 +119,12 @@ class _Writer:
         )
         self._put(1, "p, q, r, s = 1.0, 2.0, x[0], y[-1] - 1")
         self._block(1, rng.randint(2, 4), first=True)
-        self._put(1, _RESULT)
+        self._put(1, self._result)
         if helper:
             self._put(0, "def program(a, b, n, t):")
-            self._put(1, "x, y, p, q, r, s = helped(a, b, n, t)")
-            self._put(1, rng.choice(("p = p + q", "x[0] = r", "y += s")))
-            self._put(1, _RESULT)
+            self._put(1, "x, *found = helped(a, b, n, t)")
+            self._put(1, rng.choice(("x += 1", "x[0] = found[-1]", "x = x[::-1]")))
+            self._put(1, "return x, *found")
         return "\n".join(self._lines) + "\n"
 
     def _put(self, depth: int, lines: str) -> None:
@@ -179,6 +181,10 @@ class _Writer:
 
     def _arm(self, depth: int) -> None:
         rng = self._rng
+        if self._loops and rng.random() < 0.3:  # what goes on if it does not leave
+            self._put(depth, f"if {self._fill(rng.choice(_TESTS))}:")
+            self._put(depth + 1, self._fill(rng.choice(_BOUND)))
+            self._put(depth + 1, rng.choice(("continue", "continue", "break")))
         self._block(depth, rng.choice((1, 1, 2)))
         if self._loops and rng.random() < 0.35:
             # No return: what its turn wrote into a returned array may be lost.
@@ -222,7 +228,6 @@ class _Writer:
 
 
 _DEEPEST = 4
-_RESULT = "return x, y, p, q, r, s"
 SHAPES = 1  # of which each program sees five elements
 
 
