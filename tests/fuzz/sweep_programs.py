@@ -224,7 +224,7 @@ def compare(
     if SQUARE in text:
         every = tuple(sizes for sizes in every if sizes[0] == sizes[1])
     for sizes in rng.sample(every, shapes):
-        given = Given.of(rng, _arrays(rng, sizes, rank, axis))
+        given, turns = Given.of(rng, _arrays(rng, sizes, rank, axis)), 0
         for _ in range(1 if backend == "interpret" else 3):
             turns = rng.randint(1, 3)
             what = f"seed {seed}, sizes {sizes}\n{text}"
@@ -233,7 +233,7 @@ def compare(
         if how:
             seen[how] += 1
             continue
-        kernels = fused.kernels(*given.copies()[1], 2)
+        kernels = fused.kernels(*given.copies()[1], turns)
         kinds = ("chain", "sweep")
         found_kinds = (w for w in kinds if any(w in str(k.schedule) for k in kernels))
         seen[next(found_kinds, "launches")] += 1
