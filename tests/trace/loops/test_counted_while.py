@@ -167,3 +167,41 @@ def test_numbers_that_no_condition_bounds_are_right(
         function(theirs, *rest)
         nfuser.fuse(function)(mine, *rest)
         np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_step_that_is_computed_is_refused_with_what_to_write() -> None:
+    def of_range(n: Any) -> Any:
+        found = np.ones(n + 1)
+        for i in range(2, n + 1):
+            for k in range(i + i, n + 1, i):
+                found[k] += i
+        return found
+
+    def of_while(n: Any) -> Any:
+        found = np.ones(n + 1)
+        for i in range(2, n + 1):
+            k = i + i
+            while k <= n:
+                found[k] += i
+                k += i
+        return found
+
+    with pytest.raises(nfuser.NfuserError, match="write a while loop"):
+        nfuser.fuse(of_range)(400)
+    np.testing.assert_array_equal(nfuser.fuse(of_while)(400), of_range(400))
+
+
+def test_a_step_that_is_far_is_no_counter() -> None:
+    def far(x: Any, n: int) -> None:
+        for i in range(n):
+            j = i
+            while j < n:
+                x[j] += 1
+                j += 1 << 62
+
+    theirs, mine = np.zeros(70), np.zeros(70)
+    far(theirs, 70)
+    fused = nfuser.fuse(far)
+    fused(mine, 70)
+    np.testing.assert_array_equal(mine, theirs)
+    assert "serial()" not in [str(k.schedule) for k in fused.kernels(mine, 70)]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Range: TypeAlias = "tuple[Scalar, Scalar]"  # the least and the greatest
 _ADD, _SUBTRACT, _MULTIPLY = (POINT_OPS[n] for n in ("add", "subtract", "multiply"))
 _BOTH = POINT_OPS["bit_and"]
+_FAR = 1 << 31  # steps that a counter takes beyond no axis and out of 64 bits
 _BELOW = {POINT_OPS["less"]: 1, POINT_OPS["less_equal"]: 0}  # and by how much
 _ABOVE = {POINT_OPS["greater"]: 1, POINT_OPS["greater_equal"]: 0}
 
@@ -132,7 +133,7 @@ class Ranges:
                 added = self.definition.get(self._copied(right))
                 if self._copied(left) is not before or not isinstance(added, Constant):
                     return None
-                if not isinstance(added.value, int):
+                if not isinstance(added.value, int) or abs(added.value) > _FAR:
                     return None
                 return added.value if op is _ADD else -added.value
             case _:

@@ -22,6 +22,10 @@ ASSERTION = (
     "not known while tracing; expected a condition on sizes, dtypes or numbers of "
     "Python's, found one on the elements of an array"
 )
+STEP = (
+    "write a while loop, as `while k < n: ...; k += step`: the step of a range says "
+    "which way it counts, and this one is not known while tracing"
+)
 
 
 def refused(error: Exception) -> NfuserError:

@@ -13,9 +13,12 @@ from nfuser.compiler.dtypes import DType
 from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.compiler.ir.scalars.functions import maximum
 from nfuser.compiler.ir.scalars.scalar import Const
+from nfuser.compiler.trace.loops.python.complaints import STEP
+from nfuser.compiler.trace.standins.host_numbers import host_number
 from nfuser.compiler.trace.standins.sizes import passed_integer
 from nfuser.compiler.trace.standins.standin import Standin
 from nfuser.compiler.trace.standins.symbolic import SymbolicInt, integer
+from nfuser.errors import TraceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,6 +82,11 @@ def open_range(t: Tracer, *bounds: Any) -> Any:
     if len(bounds) > 1:
         first, last = bounds[:2]
     if len(bounds) == 3:
+        if (
+            _is_computed(t, bounds[2])
+            and host_number(t.builder, t.operand(bounds[2])) is None
+        ):
+            raise TraceError(STEP)
         step = bounds[2].__index__()
     ends = [_open(t, x) for x in (first, last)]
     if len(bounds) not in (1, 2, 3) or step == 0:
