@@ -403,3 +403,17 @@ def test_a_diagonal_is_seen_changed_and_not_written() -> None:
 
     with pytest.raises(ValueError, match=r"."):
         nfuser.fuse(written)(X.copy())
+
+
+@pytest.mark.parametrize("backend", ["cpu", "interpret"])
+def test_an_empty_part_of_an_inserted_axis_takes_nothing(backend: str) -> None:
+    def program(a: Any) -> Any:
+        part = a[..., None][..., 1:]
+        part[...] = part[::-1]
+        a[:, None, :][:, 0:0] += 1
+        a[1] = 7
+        return a
+
+    x = np.arange(12.0).reshape(4, 3)
+    wanted = program(x.copy())
+    np.testing.assert_array_equal(nfuser.fuse(program, backend=backend)(x), wanted)

@@ -98,6 +98,8 @@ def _put(
                 starts = [starts[k] for k in back]
                 strides = [strides[k] for k in back]
             case ExpandDims(_, _, axes):
+                if any(value.shape[axis] == sc.const(0) for axis in axes):
+                    return whole  # what is left of an inserted axis is empty
                 value = drop(b, value, axes)
                 kept = [k for k in range(len(starts)) if k not in axes]
                 starts, strides = [starts[k] for k in kept], [strides[k] for k in kept]
