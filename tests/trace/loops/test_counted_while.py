@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import nfuser
+from nfuser.errors import HostError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -205,3 +206,58 @@ def test_a_step_that_is_far_is_no_counter() -> None:
     fused(mine, 70)
     np.testing.assert_array_equal(mine, theirs)
     assert "serial()" not in [str(k.schedule) for k in fused.kernels(mine, 70)]
+
+
+def product_bound(x: Any, y: Any, n: int) -> Any:
+    for t in range(len(y)):
+        i = t + 0
+        while i < (t + n) * 4 and y[t] > 0:
+            x[i] = 1
+            i += 1
+    return x
+
+
+def far_counter(x: Any, y: Any, n: int) -> Any:
+    for t in range(len(y)):
+        i = t + (2**63 - 100)
+        while i <= n and y[t] > 0:
+            k = t + 5
+            while k >= i and y[1] > 0:
+                x[k] = 1
+                k -= 1
+            i += 1
+    return x
+
+
+@pytest.mark.parametrize(
+    ("program", "n"), [(product_bound, -(2**62) - 2**61 - 5), (far_counter, 2**63 - 1)]
+)
+def test_what_64_bits_do_not_hold_proves_no_place(
+    program: Callable[..., Any], n: int
+) -> None:
+    x, y = np.zeros(200), np.r_[1.0, 1.0, np.zeros(78)]
+    # Kernels count in 64 bits: what they come to is no place, and not written to. The
+    # interpreter looks at each place that is said to be there.
+    with pytest.raises(HostError, match="out of bounds for axis 0"):
+        nfuser.fuse(program, backend="interpret")(x, y, n)
+
+
+def read_from_the_first(x: Any, y: Any) -> Any:
+    total = 0.0
+    for t in range(len(x)):
+        i = t
+        while i < len(x) and y[i] > 0:
+            i += 1
+        while i < len(x):
+            total += x[i]
+            i += 1
+    return total
+
+
+@pytest.mark.parametrize("backend", ["cpu", "interpret"])
+def test_rows_of_vmap_that_have_ended_read_no_place_beyond(backend: str) -> None:
+    x, y = np.arange(80.0), np.zeros((4, 80))
+    y[1, :70] = y[2, :30] = 1
+    f = nfuser.vmap(read_from_the_first, in_axes=(None, 0))
+    wanted = [read_from_the_first(x, row) for row in y]
+    np.testing.assert_allclose(nfuser.fuse(f, backend=backend)(x, y), wanted)

@@ -27,6 +27,10 @@ Range: TypeAlias = "tuple[Scalar, Scalar]"  # the least and the greatest
 _ADD, _SUBTRACT, _MULTIPLY = (POINT_OPS[n] for n in ("add", "subtract", "multiply"))
 _BOTH = POINT_OPS["bit_and"]
 _FAR = 1 << 31  # steps that a counter takes beyond no axis and out of 64 bits
+WORD = (
+    1 << 62
+)  # below it in size are numbers that 64 bits hold, and what is next to them
+_SHORT, _FEW = 1 << 60, 1 << 10
 _BELOW = {POINT_OPS["less"]: 1, POINT_OPS["less_equal"]: 0}  # and by how much
 _ABOVE = {POINT_OPS["greater"]: 1, POINT_OPS["greater_equal"]: 0}
 
@@ -35,10 +39,18 @@ class Ranges:
     """What the integers of a body lie between; ``given`` is known of its arguments."""
 
     def __init__(
-        self, definition: Mapping[TensorView, Expr], given: Mapping[TensorView, Range]
+        self,
+        definition: Mapping[TensorView, Expr],
+        given: Mapping[TensorView, Range],
+        compared: dict[Scalar, None] | None = None,
     ) -> None:
         self.definition = definition
         self._given = given
+        self.compared = {} if compared is None else compared
+        """Numbers that conditions are of. Kernels compare what 64 bits hold of them:
+
+        ranges are right where all of these are less than `WORD` in size.
+        """
         self._found: dict[TensorView, Range | None] = {}
 
     def inside(self, loop: Loop) -> Ranges:
@@ -51,13 +63,13 @@ class Ranges:
         given = {t: found for t, found in known.items() if found is not None}
         if loop.turn is not None and loop.trips is not None:
             given[loop.turn] = ends_of(loop.trips, (sc.const(0), 1))
-        body = Ranges(loop.body.definition, given)
+        body = Ranges(loop.body.definition, given, self.compared)
         for argument in loop.body.arguments if loop.flag is not None else ():
             if argument.slot < loop.carried:
                 counted = self._counted(loop, argument.slot, body)
                 if counted is not None:
                     given[argument.result] = counted[0]
-        return Ranges(loop.body.definition, given)
+        return Ranges(loop.body.definition, given, self.compared)
 
     def of(self, tensor: TensorView) -> Range | None:
         """Return the least and the greatest of ``tensor`` in all turns, if known."""
@@ -120,9 +132,12 @@ class Ranges:
         begin, later = ends
         if begin is None or later is None:
             return None
-        if step > 0:
-            return (first[0], maximum(begin, later)), step
-        return (minimum(begin, later), first[1]), step
+        last = maximum(begin, later) if step > 0 else minimum(begin, later)
+        self._compare(*first, last + step)
+        return ((first[0], last) if step > 0 else (last, first[1])), step
+
+    def _compare(self, *numbers: Scalar) -> None:
+        self.compared.update(dict.fromkeys(x for x in numbers if not _is_short(x)))
 
     def step(self, after: TensorView, before: TensorView) -> int | None:
         """Return what is added to ``before`` to give ``after``, if that is constant."""
@@ -161,6 +176,7 @@ class Ranges:
                 by = (below if up else above).get(expr.op)
                 bound = self.of(other) if by is not None else None
                 if by is not None and bound and self._copied(one) is wanted:
+                    self._compare(*bound)
                     return bound[1] - by if up else bound[0] + by
         return None
 
@@ -171,6 +187,16 @@ class Ranges:
             (tensor,) = expr.operands
             expr = self.definition.get(tensor)
         return tensor
+
+
+def _is_short(x: Scalar) -> bool:
+    """Tell whether ``x`` is less than `WORD` in size, as few sizes of arrays are."""
+    return all(
+        abs(count) < (_FEW if product else _SHORT)
+        and len(product) < 2
+        and all(isinstance(atom, sc.Size) for atom in product)
+        for product, count in sc.terms_of(x).items()
+    )
 
 
 def _product(known: Range, by: Range) -> Range | None:

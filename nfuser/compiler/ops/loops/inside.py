@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from nfuser.compiler.ir.expr import Expr, Loop, Scatter, Take, results
 from nfuser.compiler.ir.fusion import Fusion
 from nfuser.compiler.ir.scalars.functions import less
-from nfuser.compiler.ops.loops.index_ranges import Range, Ranges
+from nfuser.compiler.ops.loops.index_ranges import WORD, Range, Ranges
 from nfuser.compiler.ops.shapes.scatter import indices_of
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def writing_inside(b: Builder, loop: Loop) -> Loop:
         for known, extent in zip(found, extents, strict=True):
             if known is None or not _is_there(b, known, extent, from_end=True):
                 return expr
-        return replace(expr, inside=True)
+        return replace(expr, inside=True) if _is_held(b, ranges) else expr
 
     return _Inside(change).loop(loop, _around(b))
 
@@ -52,7 +52,7 @@ def reading_inside(b: Builder, loop: Loop) -> Loop:
         known = ranges.of(expr.index)
         if known is None or not _is_there(b, known, expr.source.shape[expr.axis]):
             return expr
-        return replace(expr, inside=True)
+        return replace(expr, inside=True) if _is_held(b, ranges) else expr
 
     return _Inside(change).loop(loop, _around(b))
 
@@ -63,8 +63,17 @@ def _is_there(
     """Tell whether all numbers from one to another name elements in all calls."""
     low, high = known
     least = low + extent if from_end else low
-    wanted = less(-1, least), less(high, extent)
-    return all(b.today(c) is not None and b.ask(c, usual=1) for c in wanted)
+    return _holds(b, less(-1, least), less(high, extent))
+
+
+def _is_held(b: Builder, ranges: Ranges) -> bool:
+    """Tell whether 64 bits hold all that is compared, in all calls."""
+    ends = ((less(-WORD, x), less(x, WORD)) for x in ranges.compared)
+    return all(_holds(b, *wanted) for wanted in ends)
+
+
+def _holds(b: Builder, *wanted: Scalar) -> bool:
+    return all(b.today(c) is not None and bool(b.ask(c, usual=1)) for c in wanted)
 
 
 def _around(b: Builder) -> Ranges:

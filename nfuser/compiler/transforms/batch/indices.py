@@ -43,9 +43,12 @@ def _in_front(rows: Stacks, t: TensorView) -> TensorView:
 
 
 def _by_each(rows: Stacks, expr: Take) -> TensorView:
-    """Return what the index of each row takes of a source that all rows share."""
+    """Return what the index of each row takes of a source that all rows share.
+
+    A row whose loop has ended has an index that no turn of its own would have.
+    """
     source, index = rows.plain(expr.source), rows.all(expr.index)
-    return _taken(rows, expr, source, index, expr.axis)
+    return _taken(rows, replace(expr, inside=False), source, index, expr.axis)
 
 
 def _of_each(rows: Stacks, expr: Take) -> TensorView:
@@ -96,8 +99,9 @@ def of_scatter(rows: Stacks, expr: Scatter) -> TensorView:
     if expr.complaint:
         index = _beyond(rows, rows.all(expr.index), index, extent)
     source, value = rows.all(expr.source), rows.all(expr.value)
-    own = replace(expr, source=source, index=index, value=value, result=made)
-    rows.b.emit(own)
+    # Rows whose loops have ended may have indices that no turn of theirs would have.
+    own = replace(expr, source=source, index=index, value=value, inside=False)
+    rows.b.emit(replace(own, result=made))
     return made
 
 

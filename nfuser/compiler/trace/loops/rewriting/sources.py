@@ -47,7 +47,8 @@ def source_of(code: CodeType) -> FunctionSource | None:
     flags = code.co_flags & _FUTURES
     at = code.co_firstlineno
     # Most functions are where they were, and nothing else need be compiled.
-    for k in sorted(range(len(tree.body)), key=lambda k: not _is_at(tree.body[k], at)):
+    here = [k for k, statement in enumerate(tree.body) if _is_at(statement, at)]
+    for k in (*here, None):
         for candidate, found in _functions(text, file, flags, k):
             if candidate.co_name == code.co_name and _is_same(candidate, code):
                 return found
@@ -71,22 +72,23 @@ def _is_at(statement: ast.stmt, line: int) -> bool:
 
 @lru_cache(256)
 def _functions(
-    text: str, file: str, flags: int, number: int
+    text: str, file: str, flags: int, number: int | None
 ) -> tuple[tuple[CodeType, FunctionSource], ...]:
     """Return each function of one statement of a file: compiled, and as it is written.
 
+    Those of all statements, if that is None.
     Which names are imported decides how functions are compiled: imports come with it.
     """
     whole = parsed(text, file)
     assert whole is not None
-    chosen = whole.body[number]
-    body = [s for s in whole.body if s is chosen or not isinstance(s, _WITHOUT_IMPORTS)]
+    chosen = whole.body if number is None else [whole.body[number]]
+    body = [s for s in whole.body if s in chosen or not isinstance(s, _WITHOUT_IMPORTS)]
     tree = ast.Module(body, [])
     try:
         made = compile(tree, file, "exec", flags=flags, dont_inherit=True)
     except (SyntaxError, ValueError):
         return ()
-    return tuple(_pairs(ast.Module([chosen], []), made))
+    return tuple(_pairs(ast.Module(chosen, []), made))
 
 
 def _pairs(
