@@ -83,3 +83,16 @@ def test_what_is_detached_sees_writes_while_gradients_are_recorded() -> None:
         x = torch.arange(3.0, requires_grad=True)
         run(x).backward()
         torch.testing.assert_close(x.grad, 9 * torch.arange(3.0))
+
+
+def test_autograd_is_told_of_writes_before_a_call_that_fails() -> None:
+    def work(a: Any, k: Any) -> None:
+        a += 1
+        a[k] = 1
+
+    x = torch.arange(6.0)
+    before = x._version
+    with pytest.raises(IndexError):
+        nfuser.fuse(work)(x, torch.tensor([9]))
+    torch.testing.assert_close(x, torch.arange(6.0) + 1)
+    assert x._version > before

@@ -1,18 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether two tensors of a program that is still being written hold the same."""
+"""Whether two tensors hold the same, and what a tensor is a copy of."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, cast
 
-from nfuser.compiler.ir.expr import Argument, results, sources
+from nfuser.compiler.ir.expr import Argument, Pointwise, results, sources
+from nfuser.compiler.ir.point_op import is_copy
 from nfuser.compiler.ir.tensor import TensorView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from nfuser.compiler.ir.expr import Expr
+
+
+def original(definition: Mapping[TensorView, Expr], tensor: TensorView) -> TensorView:
+    """Return what ``tensor`` is a copy of: itself, where it is none."""
+    expr = definition.get(tensor)
+    while isinstance(expr, Pointwise) and is_copy(expr.op):
+        (tensor,) = expr.operands
+        expr = definition.get(tensor)
+    return tensor
 
 
 def same_value(exprs: Iterable[Expr], one: TensorView, other: TensorView) -> bool:

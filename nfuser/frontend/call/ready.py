@@ -22,7 +22,7 @@ from nfuser.frontend.call.draws import take_draws
 from nfuser.frontend.call.inputs.arguments import host_number, same_number
 from nfuser.frontend.call.inputs.changes import change_all, check_passed_once
 from nfuser.frontend.call.inputs.scalar_checks import check_scalars
-from nfuser.frontend.call.inputs.writes import check_writes, copy_back, told_of_writes
+from nfuser.frontend.call.inputs.writes import check_writes, told_of_writes
 from nfuser.frontend.call.results import Results
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class Ready:
         try:
             outputs, stream = plan.evaluator(inputs, numbers, scalars, given)
         except BaseException:
-            copy_back(written, arguments)  # what the statements before have left
+            told_of_writes(written, arguments, outside)  # of statements before
             raise
         passed = told_of_writes(written, arguments, outside) if written else NOTHING
         results = Results(outputs, self.place.library, stream, arguments.nest, passed)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeGuard, TypeVar
 from nfuser.compiler.dtypes import DType
 from nfuser.compiler.lower.cpu.sizes import Sizes
 from nfuser.compiler.lower.cpu.vectors.lanes import ANGULAR
-from nfuser.compiler.lower.cpu.versions import chosen, renamed
+from nfuser.compiler.lower.cpu.versions import chosen, renamed, what_gives
 from nfuser.compiler.lower.kernel.additions import Additions, each_loop
 from nfuser.compiler.lower.kernel.kernel_ir import (
     Call,
@@ -79,8 +79,11 @@ def _chosen(
         return (near,)
     if _sines(loop.body) > MOST:
         return otherwise
+    found = what_gives(sizes.tested, loop.body)
+    if found is None:
+        return otherwise
     far = {value: _is_far(value, most) for value, most in sizes.tested.items()}
-    return chosen(loop, far, near, otherwise) or otherwise
+    return chosen(loop, found, far, near, otherwise)
 
 
 def _is_far(angle: Value, most: float) -> Value:

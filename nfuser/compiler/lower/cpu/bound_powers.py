@@ -21,7 +21,7 @@ from nfuser.compiler.lower.cpu.versions import (
     what_gives,
 )
 from nfuser.compiler.lower.kernel.additions import Additions, each_loop
-from nfuser.compiler.lower.kernel.kernel_ir import Call, Number, Var
+from nfuser.compiler.lower.kernel.kernel_ir import Call, Number
 from nfuser.compiler.lower.kernel.walk import every
 
 if TYPE_CHECKING:
@@ -71,13 +71,13 @@ def _bounded(loop: For) -> tuple[Stmt, ...] | None:
         for operand, (least, most) in zip(call.operands, ranges, strict=True):
             below, above = operands.get(operand, (least, most))
             operands[operand] = max(least, below), min(most, above)
-    found = what_gives({x for x in operands if isinstance(x, Var)}, loop.body)
+    found = what_gives(operands, loop.body)
     if found is None or any(map(_is_dear, every(found))):
         return None
     far = {x: _is_outside(x, *within) for x, within in operands.items()}
     near = replace(loop, body=renamed(loop.body, _of_moderate))
     # Others are rare, and two vectors abreast compile in less time than four.
-    return chosen(loop, far, near, (replace(loop, interleave=2),))
+    return chosen(loop, found, far, near, (replace(loop, interleave=2),))
 
 
 def _has_version(item: object) -> TypeGuard[Call]:

@@ -23,7 +23,7 @@ from nfuser.compiler.lower.kernel.parameters import scalars_in
 from nfuser.compiler.lower.kernel.walk import PARTS, every
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from nfuser.compiler.lower.kernel.kernel_ir import Stmt, Value
 
@@ -32,18 +32,16 @@ T = TypeVar("T")
 
 def chosen(
     loop: For,
+    found: tuple[Stmt, ...],
     far: Mapping[Value, Value],
     near: For,
     otherwise: tuple[Stmt, ...],
-) -> tuple[Stmt, ...] | None:
+) -> tuple[Stmt, ...]:
     """Return ``near`` where no condition holds in any turn of ``loop``.
 
-    ``far`` has a condition for each value that is looked at; where one holds,
-    ``otherwise`` runs. None if the loop folds what it would look at.
+    ``far`` has a condition for each value that is looked at, which ``found`` computes;
+    where one holds, ``otherwise`` runs.
     """
-    found = what_gives({x for x in far if isinstance(x, Var)}, loop.body)
-    if found is None:
-        return None
     beyond = last = Var(DType.BOOL)
     looked: list[Stmt] = []
 
@@ -74,9 +72,11 @@ def chosen(
     )
 
 
-def what_gives(wanted: set[Var], body: tuple[Stmt, ...]) -> tuple[Stmt, ...] | None:
+def what_gives(
+    wanted: Iterable[Value], body: tuple[Stmt, ...]
+) -> tuple[Stmt, ...] | None:
     """Return the statements of ``body`` that ``wanted`` comes of; None if it folds."""
-    needed = set(wanted)
+    needed = {x for x in wanted if isinstance(x, Var)}
     kept: list[Stmt] = []
     for stmt in reversed(body):
         defined = set(_defined(stmt))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from nfuser.compiler.dtypes import DType
 from nfuser.compiler.ir.expr import Constant, FromScalar, Loop, Pointwise
 from nfuser.compiler.ir.point_op import CAST, POINT_OPS, is_copy
+from nfuser.compiler.ir.same_value import original
 from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.compiler.ir.scalars.functions import maximum, minimum
 from nfuser.compiler.ops.loops.induction import ends_of
@@ -141,12 +142,14 @@ class Ranges:
 
     def step(self, after: TensorView, before: TensorView) -> int | None:
         """Return what is added to ``before`` to give ``after``, if that is constant."""
-        match self.definition.get(self._copied(after)):
+        match self.definition.get(self._original(after)):
             case Pointwise(op, (left, right)) if op in (_ADD, _SUBTRACT):
-                if op is _ADD and self._copied(left) is not before:
+                if op is _ADD and self._original(left) is not before:
                     left, right = right, left
-                added = self.definition.get(self._copied(right))
-                if self._copied(left) is not before or not isinstance(added, Constant):
+                added = self.definition.get(self._original(right))
+                if self._original(left) is not before or not isinstance(
+                    added, Constant
+                ):
                     return None
                 if not isinstance(added.value, int) or abs(added.value) > _FAR:
                     return None
@@ -161,9 +164,9 @@ class Ranges:
 
         None if the condition does not say it.
         """
-        stack, wanted = [condition], self._copied(number)
+        stack, wanted = [condition], self._original(number)
         while stack:
-            expr = self.definition.get(self._copied(stack.pop()))
+            expr = self.definition.get(self._original(stack.pop()))
             if not isinstance(expr, Pointwise) or len(expr.operands) != 2:
                 continue
             if expr.op is _BOTH:
@@ -174,19 +177,16 @@ class Ranges:
                 (expr.operands[::-1], _ABOVE, _BELOW),
             ):
                 by = (below if up else above).get(expr.op)
-                bound = self.of(other) if by is not None else None
-                if by is not None and bound and self._copied(one) is wanted:
+                if by is None or self._original(one) is not wanted:
+                    continue
+                bound = self.of(other)
+                if bound is not None:
                     self._compare(*bound)
                     return bound[1] - by if up else bound[0] + by
         return None
 
-    def _copied(self, tensor: TensorView) -> TensorView:
-        """Return what ``tensor`` is a copy of."""
-        expr = self.definition.get(tensor)
-        while isinstance(expr, Pointwise) and is_copy(expr.op):
-            (tensor,) = expr.operands
-            expr = self.definition.get(tensor)
-        return tensor
+    def _original(self, tensor: TensorView) -> TensorView:
+        return original(self.definition, tensor)
 
 
 def _is_short(x: Scalar) -> bool:

@@ -27,7 +27,8 @@ from nfuser.compiler.ir.expr import (
     sources,
 )
 from nfuser.compiler.ir.fusion import Fusion, Replacement, rebuild, with_sources
-from nfuser.compiler.ir.point_op import COPY, is_copy
+from nfuser.compiler.ir.point_op import COPY
+from nfuser.compiler.ir.same_value import original
 from nfuser.compiler.rewrite.dead_code import drop_dead_code
 
 if TYPE_CHECKING:
@@ -64,13 +65,16 @@ def _without_identities(fusion: Fusion) -> Fusion:
     is assigned to a copy that is then assigned to the array is assigned to that.
     """
 
+    def source_of(assign: Assign) -> TensorView:
+        return original(fusion.definition, assign.source)
+
     def change(expr: Expr) -> TensorView | Replacement | None:
         if not isinstance(expr, Assign) or not expr.is_whole:
             return None
         made = assigned.get(expr.value)
         if expr.value is expr.source or (made and made.source is expr.source):
             return expr.value
-        if made and _copied(fusion, made.source) is _copied(fusion, expr.source):
+        if made and source_of(made) is source_of(expr):
             there = replace(made, source=expr.source, result=replace(expr.result))
             return Replacement((there,), (there.result,))
         return None
@@ -105,15 +109,6 @@ def _without_copies(fusion: Fusion) -> Fusion:
         return Replacement((replace(expr, source=whole),), (expr.result,))
 
     return drop_dead_code(rebuild(fusion, change))
-
-
-def _copied(fusion: Fusion, tensor: TensorView) -> TensorView:
-    """Return what ``tensor`` is a copy of."""
-    expr = fusion.definition.get(tensor)
-    while isinstance(expr, Pointwise) and is_copy(expr.op):
-        (tensor,) = expr.operands
-        expr = fusion.definition.get(tensor)
-    return tensor
 
 
 def _without_overwritten(fusion: Fusion) -> Fusion:

@@ -91,24 +91,16 @@ def _is_watched(tensor: Any) -> bool:
     return is_leaf and torch.is_grad_enabled()
 
 
-def copy_back(written: Sequence[int], arguments: Arguments) -> None:
-    """Write what was assigned to copies of arguments into the arguments."""
-    for slot in written:
-        original = arguments.copied.get(slot)
-        if original is not None:
-            original[...] = arguments.arrays[slot]
-
-
 def told_of_writes(
     written: Sequence[int], arguments: Arguments, captured: Mapping[int, Any]
 ) -> Mapping[int, Any]:
     """Return the arrays that were passed, by slot, with what was assigned to them."""
-    copy_back(written, arguments)
     found: dict[int, Any] = {}
     for slot in written:
         array = captured[slot] if slot in captured else arguments.arrays[slot]
         original = arguments.copied.get(slot)
         if original is not None:
+            original[...] = array
             array = original
         elif type(array).__module__.startswith("torch"):
             sys.modules["torch"].autograd.graph.increment_version(array)

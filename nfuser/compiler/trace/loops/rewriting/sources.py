@@ -82,8 +82,9 @@ def _functions(
     whole = parsed(text, file)
     assert whole is not None
     chosen = whole.body if number is None else [whole.body[number]]
-    body = [s for s in whole.body if s in chosen or not isinstance(s, _WITHOUT_IMPORTS)]
-    tree = ast.Module(body, [])
+    first = chosen[0] if number is not None else None
+    body = [s for s in whole.body if s is first or not isinstance(s, _WITHOUT_IMPORTS)]
+    tree = whole if first is None else ast.Module(body, [])
     try:
         made = compile(tree, file, "exec", flags=flags, dont_inherit=True)
     except (SyntaxError, ValueError):
