@@ -52,6 +52,7 @@ class Turning:
         self._roots: list[Any] = []  # arrays that the body writes into
         self._shared: set[str] = set()
         self._chosen: set[str] = set()  # a choice may have left what was there
+        self._may_be: dict[str, dict[int, Any]] = {}  # arrays that turns bind names to
 
     def run(
         self,
@@ -140,7 +141,8 @@ class Turning:
         for name, value in zip(self._carried, values, strict=False):
             is_shared = trips is None or name in self._shared
             if is_shared or name in self._chosen:
-                _mark(value, before.names.get(name))
+                firsts = tree.flatten(before.names.get(name))[0]
+                _mark(value, [*firsts, *self._may_be.get(name, {}).values()])
 
     def _step(
         self,
@@ -160,6 +162,9 @@ class Turning:
         heads = [(x, x._held) for x in given if hasattr(x, "_held")]
         for root, value in zip(self._roots, given[count:], strict=False):
             root._held, root._is_own = value._operand(), False
+        own = dict(zip(self._carried, values, strict=False))
+        for name, arrays in self._may_be.items():  # since the turn before
+            _mark(own.get(name), list(arrays.values()))
         body(turn)
         more = goes_on() if flag is not None else None
         self._look(before, heads)
@@ -172,7 +177,7 @@ class Turning:
             )
             raise TraceError(message)
         self._require_sizes(given[:count], after)
-        self._find_shared(before, given)
+        self._find_shared(before, own)
         left = map(self._as_left, [*after, *self._roots])
         return IterationStep(
             [*left, *([] if flag is None else [self._plain.truth(more)])]
@@ -245,10 +250,11 @@ class Turning:
                     )
                     raise ShapeError(message)
 
-    def _find_shared(self, before: State, given: list[Any]) -> None:
+    def _find_shared(self, before: State, given: dict[str, Any]) -> None:
         """Note variables whose array is, after a turn, not theirs alone."""
         seen: dict[int, str] = {}
-        own = {id(x) for x in given}
+        own = {id(x): n for n, value in given.items() for x in tree.flatten(value)[0]}
+        bound: dict[str, dict[int, Any]] = {}  # what was there, by who has it
         for name in self._carried:
             for x in tree.flatten(self._variables[name])[0]:
                 if not hasattr(type(x), "_remake"):
@@ -259,6 +265,37 @@ class Turning:
                 if not is_fresh or id(x) in seen:
                     self._shared |= {name, seen.get(id(x), name)}
                 seen[id(x)] = name
+                for root in map(_root_of, (x, *(a for a, _ in x._choices))):
+                    if id(root) in own or not before.is_own(root):
+                        bound.setdefault(name, {})[id(root)] = root
+        self._find_bound(before, bound, own)
+
+    def _find_bound(
+        self, before: State, bound: dict[str, dict[int, Any]], own: dict[int, str]
+    ) -> None:
+        """Note which arrays variables may be after some turns, by way of others.
+
+        The body runs again if it writes into arrays: what one reads may be another.
+        """
+        found = {name: dict(self._may_be.get(name, {})) for name in bound}
+        for _ in bound:
+            for name, arrays in bound.items():
+                for key, root in arrays.items():
+                    if key not in own:
+                        found[name][key] = root
+                        continue
+                    firsts = tree.flatten(before.names[own[key]])[0]
+                    firsts = (_root_of(x) for x in firsts if isinstance(x, Standin))
+                    found[name] |= {id(x): x for x in firsts}
+                    found[name] |= found.get(own[key], {})
+        grown = {n: arrays for n, arrays in found.items() if arrays}
+        is_more = any(
+            arrays.keys() - self._may_be.get(n, {}).keys()
+            for n, arrays in grown.items()
+        )
+        self._may_be |= grown
+        if is_more and self._roots:
+            raise _AgainError
 
 
 def _root_of(x: Any) -> Any:
@@ -326,7 +363,7 @@ def _can_begin(value: Any) -> bool:
     return True
 
 
-def _mark(value: Any, before: Any) -> None:
+def _mark(value: Any, others: list[Any]) -> None:
     """Mark arrays that may be other names' arrays, too, as that of before the loop."""
     for one in filter(is_array, tree.flatten(value)[0]):
-        one._choose(filter(is_array, tree.flatten(before)[0]))
+        one._choose(filter(is_array, others))
