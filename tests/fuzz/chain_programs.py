@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 
+from tests.fuzz.seen import looked_at
 from tests.fuzz.sweep_programs import SQUARE, across, main
 
 _GIVEN = ("a", "b", "c")
@@ -23,8 +24,8 @@ class _Writer:
         self.own = ["p", "q", "r"][: rng.randint(1, 3)]
         self.first = self.axis
         cross = rng.random() if self.rank > 1 else 1.0
-        self.is_square = cross < 0.2
-        self.is_crossed = cross < 0.35
+        self.is_square = cross < 0.3
+        self.is_crossed = 0.15 < cross < 0.45
 
     def text(self) -> str:
         """Return the function."""
@@ -41,11 +42,11 @@ class _Writer:
             lines += self._again()
         if rng.random() < 0.6:
             lines += self._middle()
+        if self.is_square:
+            lines.insert(1, f"    {SQUARE}")
         if self.is_crossed:  # of arrays that are no squares the sizes differ
             self.axis = across(self.rank, self.axis)
-            if self.is_square:
-                lines.insert(1, f"    {SQUARE}")
-            else:
+            if not self.is_square:
                 lines.append(f"    n = a.shape[{self.axis}]")
         lines += self._back(target)
         more = rng.random()
@@ -53,6 +54,9 @@ class _Writer:
             lines.append(f"    {target} = {target} + {rng.choice(self.own)}")
         elif more < 0.25:
             lines.append(f"    b[:] = {rng.choice(self.own)} * 0.5")
+        if rng.random() < 0.15:
+            parts = looked_at(rng, "a b c", self.rank, squares=self.is_square)
+            lines.insert(1, f"    {parts}")
         result = rng.choice((target, target, f"{target}, c", f"c, {target}"))
         lines.append(f"    return {result}")
         return "\n".join(lines) + "\n"
@@ -121,7 +125,7 @@ class _Writer:
     def _key(self, place: str, *, is_whole: bool = False) -> str:
         """Return the key of a row, or of a column where the array has its values."""
         keys = [":"] * (self.rank - 1)
-        is_other = is_whole and self.is_square and self._rng.random() < 0.15
+        is_other = is_whole and self.is_square and self._rng.random() < 0.3
         axis = across(self.rank, self.axis) if is_other else self.axis
         keys.insert(axis, place)
         return f"[{', '.join(keys)}]"

@@ -87,8 +87,14 @@ _OVERLAPS: tuple[Callable[[Any], list[Any]], ...] = (
 
 
 def _numbers(rng: random.Random, shape: tuple[int, ...], dtype: str) -> Any:
+    """Return small integers, of which many are equal, or sixteenths, of which few are.
+
+    What is read at another place than it should be shows in the latter.
+    """
     count = int(np.prod(shape))
-    return np.asarray([rng.randint(-3, 3) for _ in range(count)], dtype).reshape(shape)
+    most, parts = (3, 1) if rng.random() < 0.4 else (56, 16)
+    listed = [rng.randint(-most, most) / parts for _ in range(count)]
+    return np.asarray(listed, dtype).reshape(shape)
 
 
 @dataclass
@@ -149,8 +155,15 @@ class Given:
     def change(self, rng: random.Random, parts: int = 1) -> None:
         """Give the arrays other values, which lie where those before did."""
         for x in self.views(self.held):
-            if x.flags.writeable:
-                x[...] = _numbers(rng, x.shape, "f8") / parts
+            if not x.flags.writeable:
+                continue
+            if parts == 1 and x.dtype.kind == "f":
+                x[...] = _numbers(rng, x.shape, "f8")
+            else:
+                listed = [rng.randint(-8, 8) for _ in range(x.size)]
+                x[...] = np.reshape(listed, x.shape) / (
+                    parts if x.dtype.kind == "f" else 1
+                )
 
     def is_same_around(
         self, one: tuple[list[Any], list[Any]], other: tuple[list[Any], list[Any]]

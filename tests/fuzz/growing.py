@@ -32,7 +32,7 @@ _MAY_FAIL = 0.06  # so often, nevertheless, of statements that do for such a sha
 
 _PARTS = (
     *(":", "1:", ":-1", "1:-1", "::2", "1::2", "::-1", ":2", "0", "-1", "-2:"),
-    *("::3", ":-2:2", "2::-1"),
+    *("::3", ":-2:2", "2::-1", ":1", ":3", "-1:"),
 )
 _HEAD = """\
 def shifted(x, by):

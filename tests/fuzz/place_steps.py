@@ -181,6 +181,9 @@ def failing(made: Program) -> Lines:
         f"np.add.at({x}, np.array([0, 777]), 1)",
         f"{x}[np.arange({x}.shape[0] + 1)] = t",
         f"{x}[np.arange({x}.shape[0]) - {x}.shape[0] - 1] = t",
+        f"{x}[0] += np.bincount(np.arange({x}.size) % 4 - 1)[0]",
+        f"{x}[0] += np.bincount(np.array([0, 2, -n]), minlength=5)[0]",
+        f"np.put({x}, [0, {x}.size], t)",
     )
     made.lines.append(made.rng.choice(forms))
     made.features.add("fails")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from tests.fuzz import flow_programs, write_programs
 from tests.fuzz.arrays import FLOAT_VALUES, LAYOUTS, build
 from tests.fuzz.check import check
 from tests.fuzz.drive import Task, run_one
@@ -56,6 +57,15 @@ def test_chains_of_movements_are_right(backend: str, programs: int) -> None:
     task = Task(11, backend, 0, programs, shapes=True)
     reports = [run_one(task, index).report for index in range(programs)]
     assert [report for report in reports if report] == []
+
+
+@pytest.mark.parametrize(("backend", "programs"), [("cpu", 6), ("interpret", 15)])
+def test_loops_and_branches_are_right(backend: str, programs: int) -> None:
+    tally = write_programs.Tally()
+    for seed in range(40, 40 + programs):
+        text, _, rank = flow_programs.generate(seed)
+        write_programs.compare(text, seed, rank, backend, tally, flow_programs.SHAPES)
+    assert tally.agreed > sum(tally.refused.values())
 
 
 def test_the_same_seed_makes_the_same_program() -> None:

@@ -3,8 +3,9 @@
 
 In a pattern, ``{x}`` is an array, ``{y}`` one of its shape and ``{z}`` any; ``{e}`` is
 a new name, ``{_e}`` one that is not kept, ``{k}`` a key of slices, ``{i}`` and ``{j}``
-are lists of three indices, ``{c}`` is a small number, ``{v}`` a value that stretches to
-``x``, ``{s}`` a statement, ``{r}`` how many turns. Equal words are replaced alike.
+are lists of three indices, ``{at}`` of three places in one
+row, ``{c}`` is a small number, ``{v}`` a value that stretches to ``x``, ``{s}`` a
+statement, ``{r}`` how many turns. Equal words are replaced alike.
 """
 
 # What a traced function is given, and gives, has no static type.
@@ -31,7 +32,9 @@ FUNCTIONS = (
     "np.copyto({x}, {v})",
     "np.copyto({x}, {v}, where={y} > {c})",
     "np.copyto({x}[{k}], {x}[{k}][::-1])",
-    "np.put({x}, {i}, t)",
+    "np.put({x}, {at}, t)",
+    "np.put({x}, {at}, {y}.ravel()[:3])",
+    "{e} = np.take({x}, {at}) * 2",
     "np.put({x}, [2, 0, -1], [t, 1.0, 2.0])",
     "{x}.put([1, 0], t)",
     "np.place({x}, {y} > {c}, t)",
@@ -53,9 +56,6 @@ FUNCTIONS = (
     "np.subtract({x}, {y}, out={x}, where={y} > {c})",
     "np.maximum({x}[1:], {x}[:-1], out={x}[1:])",
     "np.minimum({x}[:-1], {y}[1:], out={x}[1:])",
-    "np.sum({x}, axis=0, out={x}[0])",
-    "np.cumsum({x}, axis=0, out={x})",
-    "np.clip({x}[{k}], -1, 1, out={x}[{k}])",
     "np.sqrt(np.abs({x}), out={x}, where={y} > {c})",
     "{e} = np.add({x}, {y}, where={y} > {c}, out=np.zeros_like({x}))",
     "{e} = np.add({x}, {y}, out={x}) * 0.5",
@@ -64,10 +64,17 @@ FUNCTIONS = (
     "{e} = np.bincount(np.arange({x}.size) % 4, weights={x}.ravel(), minlength=5)",
     "{e} = np.bincount(np.arange({x}.size) * 7 % 5, minlength=6)",
     "{e} = np.histogram(np.arange({x}.size) * 0.37, 4, (0, 3), weights={x}.ravel())[0]",
+    "{e} = np.histogram(np.arange({x}.size) * 0.5 - 1, {r}, (-1, 2))[0] + 0.5",
+    "{e} = np.histogram(np.round({x}), 3, (-1, 2))[0] * 1.0",
+    "{e} = np.digitize(np.round({x}), np.arange(-1.0, 3.0)) * t",
     "np.add.at({x}, {i}, t)",
     "np.multiply.at({x}, {i}, {c})",
     "np.subtract.at({x}, ({i}, ...), {y}[:3])",
     "np.maximum.at({x}[{k}], {i}, {c})",
+    "np.add.at({x}, {i}, {y}[:3, :1] + t)",
+    "np.add.at({x}, {i}, {y}[:3, ..., :1])",
+    "{x}[{i}] = {y}[:3, :1] * 2",
+    "np.subtract.at({x}, {i}, np.arange(3.0).reshape({y}[:3, :1, ..., :1].shape))",
     "{x}[np.ix_(*(({i},) + ({j},) * ({x}.ndim - 1)))] += t",
     "{x}[np.ix_({i}, {j})] = {y}[np.ix_({j}, {i})]",
     "{e} = {x}[np.ix_({i}, {j})] * 2",
@@ -143,7 +150,7 @@ NUMBER_OF = (
     *("[1][1:][0]", "[:2][1]", "[::2][-1]", ".ravel()[2]", ".reshape(-1)[1]", "[1]"),
     *("[..., ::-1][0]", "[-1][::-1][0]", "[0, 1]", "[-1, ..., 0]", "[0][..., 1]"),
     *(".T[-1][0]", "[0][0][0]", ".T[1][0][-1]", "[1, 0][1]", "[:, 1][0]", "[-1][0, 1]"),
-    *("[2, -1, 0]", ".flat[3]", ".diagonal()[0]", ".sum(axis=0)[0]", ".copy()[0]"),
+    *("[2, -1, 0]", ".ravel()[-2]", ".diagonal()[0]", ".sum(axis=0)[0]", ".copy()[0]"),
     *("[0][0][0][0]", "[1, 0, ..., -1]", "[0, ..., 1][0]", "[()][1]", "[0][()][0]"),
 )
 CARRIED = _patterns("""
@@ -153,13 +160,6 @@ for i in range({r}):
     _q[1:-1] = ({c1}[2:] + {c1}[:-2]) * 0.5 + {d}[1:-1] * 0.25
     {c1}, {d} = _q, {c1}
 
-{c1}, {d} = {x} * 0.5, {y} + t
-for i in range({r}):
-    _q = {c1}.copy()
-    _q[i % 3] = t + i
-    {d} = {c1}
-    {c1} = _q * 0.5 + {d}[::-1]
-
 {c1} = {x}.copy()
 {d} = {c1}
 for i in range({r}):
@@ -168,18 +168,6 @@ for i in range({r}):
     {x}[...] = _q * 0.5 - {c1}
     {d} = {c1} + i
     {c1} = {c1}
-
-{c1}, {d}, {e} = {x} * 1.0, {y} * 0.5, {x} - {y}
-for i in range({r}):
-    {d}[1:] = {c1}[:-1] + t
-    {c1}, {d}, {e} = {e}, {c1}, {d}
-
-{c1} = {x} * 1.0
-for i in range({r}):
-    {_o} = {c1}
-    {c1} = {c1}.copy()
-    {c1}[::2] = {_o}[::-1][::2] - i
-    {y}[...] = {_o}
 
 {c1} = {x} + t
 {p}, {q} = {c1}[0].sum(), {c1}[-1].sum()
@@ -326,6 +314,13 @@ for _row in {x}:
 for i, _row in enumerate({x}):
     {y}[i] = _row * 0.5 + i
 
+for i, _row in enumerate({x}, {c}):
+    {y}[i % 3] = _row * 0.5 + i
+
+{e} = {x}[0] * 0
+for i, (_row, _o) in enumerate(zip({x}, {y}[::-1]), start=1):
+    {e} = {e} * 0.5 + _row * i - _o
+
 for _p, _q in zip({x}, {y}):
     _p[...] = _q * 2 - _p
 
@@ -375,6 +370,12 @@ for i in range({r}):
     {x}[0] = i
 """)
 _HELD = {"c": "hand", "o": "o"}
+_AT = (  # places of an array in one row
+    "np.arange(3) * {p} % {x}.size",
+    "(np.arange(3) + {p}) % {x}.size - {x}.size",
+    "[0, {x}.size // 2, -2]",
+    "np.array([1, {p}, 4]) % {x}.size",
+)
 
 
 def words(made: Program, pattern: str) -> list[str]:
@@ -405,6 +406,7 @@ def _word(made: Program, name: str, known: dict[str, str]) -> str:
         "c": lambda: str(rng.randint(-2, 3)),
         "c2": lambda: str(rng.randint(-2, 3)),
         "i": lambda: str([rng.choice((0, 1, 2, -1)) for _ in range(3)]),
+        "at": lambda: rng.choice(_AT).format(x=x, p=rng.choice((1, 3, 5, 7))),
         "j": lambda: f"np.array({[rng.choice((0, 2, -2, -1)) for _ in range(3)]})",
         "k": lambda: made.key(made.space[x].ndim),
         "k0": lambda: rng.choice(("0", "1", "-1")),

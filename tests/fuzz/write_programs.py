@@ -56,16 +56,26 @@ class Tally:
 
 
 def compare(
-    text: str, seed: int, rank: int, backend: str | None, tally: Tally, shapes: int = 3
+    text: str,
+    seed: int,
+    rank: int,
+    backend: str | None,
+    tally: Tally,
+    shapes: int | tuple[tuple[int, ...], ...] = 3,
 ) -> None:
-    """Run one program for some shapes; raise where it is not what NumPy does."""
+    """Run one program for some shapes; raise where it is not what NumPy does.
+
+    They are so many of those that are usual, or one of those that are given.
+    """
+    usual = SHAPES[rank] if isinstance(shapes, int) else shapes
+    several = min(shapes, len(usual)) if isinstance(shapes, int) else 1
     outside = np.arange(9.0)
     with loaded(text, f"<write program {seed}>", np=np, G=outside) as space:
         plain = space["program"]
         fused = fused_for(backend, plain, text, outside)
         rng = random.Random(seed)
         shared, on_device = are_shared(seed), backend == "cuda"
-        for shape in rng.sample(SHAPES[rank], min(shapes, len(SHAPES[rank]))):
+        for shape in rng.sample(usual, several):
             given = Given.random(rng, shape, shared=shared, on_device=on_device)
             for _ in range(2 if backend == "interpret" else _CALLS):
                 numbers = [rng.randint(0, 4), rng.choice((0.5, -0.25))]
@@ -209,7 +219,7 @@ def _say(text: str) -> None:
 def main(
     write: Callable[..., tuple[str, set[str], int]] = generate,
     about: str | None = __doc__,
-    shapes: int = 3,
+    shapes: int | tuple[tuple[int, ...], ...] = 3,
 ) -> int:
     """Run as many programs as asked for."""
     parser = argparse.ArgumentParser(description=about)

@@ -14,6 +14,7 @@ import tests.fuzz.loop_steps as loops
 import tests.fuzz.place_steps as places
 from tests.fuzz.growing import Program
 from tests.fuzz.key_steps import KEY_STEPS
+from tests.fuzz.turn_steps import TURN_STEPS
 from tests.fuzz.word_steps import WORD_STEPS
 
 if TYPE_CHECKING:
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 
     from tests.fuzz.growing import Lines, Step
 
-_NEAR = ("1:", ":-1", "1:-1", "2:", "2:-1", ":", "0", "-1", "1", ":2", "1:3", ":4:2")
+_NEAR = (
+    *("1:", ":-1", "1:-1", "2:", "2:-1", ":", "0", "-1", "1", ":2", "1:3", ":4:2"),
+    *("3::-1", "2::-1", "1::-1", "-2::-1", ":3", "::2", "::-1", "2", "-3:", ":-3:-1"),
+)
 
 
 def generate(seed: int, wanted: Collection[str] = ()) -> tuple[str, set[str], int]:
@@ -153,7 +157,7 @@ def _mask(made: Program) -> Lines:
         f"{x}[{key}] = {x}[{key}] * 0.5 + {y}[{key}]",
         f"{x}[{key}] -= {y}[{key}]",
         f"{x}[{key}] *= t",
-        f"{x}[{key}] = np.abs({y}[{key}]) - {x}[{key}].sum() * 0.1",
+        f"{x}[{key}] = np.abs({y}[{key}]) - {x}.sum() * 0.1",
     )
     return [f"{m} = {test}", rng.choice(forms)], "mask"
 
@@ -229,7 +233,7 @@ STEPS: dict[Step, float] = {
     loops.while_loop: 1,
     loops.branch: 2,
     loops.jump: 2,
-    loops.carried: 4,
+    loops.carried: 2.5,
     loops.sweep: 2.5,
     loops.elements: 1.5,
     places.scatter: 4,
@@ -241,13 +245,16 @@ STEPS: dict[Step, float] = {
     places.failing: 0.4,
     WORD_STEPS["words"]: 8,
     WORD_STEPS["numbers"]: 5,
-    WORD_STEPS["handed"]: 5,
+    WORD_STEPS["handed"]: 3,
     WORD_STEPS["helped"]: 2.5,
     WORD_STEPS["states"]: 2.5,
-    WORD_STEPS["rows"]: 5,
+    WORD_STEPS["rows"]: 4,
     KEY_STEPS["keys"]: 8,
     KEY_STEPS["own"]: 7,
     KEY_STEPS["views"]: 4,
+    TURN_STEPS["handed_on"]: 6,
+    TURN_STEPS["resting"]: 3,
+    TURN_STEPS["seen_rows"]: 6,
 }
 """What programs are made of, and how often."""
 
