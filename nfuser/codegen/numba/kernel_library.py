@@ -19,7 +19,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
-from llvmlite.binding import Target, get_process_triple
+from llvmlite.binding import (
+    Target,
+    create_new_module_pass_manager,
+    get_process_triple,
+)
 from numba.core import cgutils, config
 from numba.core import codegen as library
 from numba.core.llvm_bindings import create_pass_builder
@@ -45,6 +49,8 @@ class _Library(library.JITCodeLibrary):
         self._linking_libraries: list[Any] = []
         self._empty = str(codegen._create_empty_module(name))
         self._written: list[tuple[str, str]] = []
+        self.said_afterwards = ""
+        """A module of what LLVM has to know once it has vectorized."""
 
     def add_ir_module(self, ir_module: Any) -> None:
         """Add what Numba lowered to."""
@@ -73,7 +79,20 @@ class _Library(library.JITCodeLibrary):
             module.verify()
             self.add_llvm_module(module)
         self._optimize_final_module()
+        if self.said_afterwards:
+            self._say(
+                contexts.parse_assembly(self._empty + self.said_afterwards, context)
+            )
         self._final_module.verify()
+
+    def _say(self, module: Any) -> None:
+        """Let what functions do stand where they are called."""
+        self._final_module.link_in(module)
+        passes = create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        passes.add_instruction_combine_pass()
+        with self._codegen.tools() as (_, builder):
+            run_passes(passes, builder, self._final_module)
 
     def _optimize_functions(self, ll_module: Any) -> None:
         """Leave to the passes of the whole module what Numba does twice."""

@@ -35,6 +35,7 @@ from numba.core.target_extension import (
 
 from nfuser.base.locks import cached_property
 from nfuser.codegen.numba.kernel_library import KernelCodegen
+from nfuser.codegen.numba.llvm.kept import keep
 from nfuser.codegen.numba.llvm.loop_lanes import close_marked_loops
 from nfuser.codegen.numba.patches.call_typing import CallTypes
 from nfuser.codegen.numba.patches.liveness import followed_once
@@ -68,9 +69,12 @@ class _Context(CPUContext):
     def post_lowering(self, mod: Any, library: Any) -> None:
         """Link nothing: Numba's would link its memory management."""
         close_marked_loops(mod)
-        from nfuser.codegen.primitives.cpu.apart import keep_functions
+        from nfuser.codegen.primitives.cpu.apart import functions_apart
+        from nfuser.codegen.primitives.cpu.math.lookup import leave_open
 
-        keep_functions(mod)
+        apart = functions_apart(mod)
+        opened, library.said_afterwards = leave_open(mod)
+        keep(mod, apart + opened)
 
 
 class _Target(CPUTarget):

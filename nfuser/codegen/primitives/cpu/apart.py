@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     Emit = Callable[..., Any]
 
 _MARK = "nfuser.functions_apart"
-_PREFIX = "nfuser."
-_USED = "llvm.compiler.used"
+_PREFIX = "nfuser.apart."
 _SHORT = 16  # instructions, or fewer, are no dearer than a call
 
 
@@ -122,16 +121,9 @@ def _fill(function: Any, body: Emit, kind: Any, lanes: int) -> None:
     builder.ret(builder.load(builder.bitcast(made, wide), align=1))
 
 
-def keep_functions(module: Any) -> None:
-    """Keep what nothing calls before LLVM vectorizes, and parameters as they are."""
+def functions_apart(module: Any) -> list[Any]:
+    """Return what nothing calls before LLVM vectorizes."""
     if _MARK not in module.namedmetadata:
-        return
+        return []
     own = (x for x in module.functions if x.name.startswith(_PREFIX))
-    kept = [x for x in own if x.blocks and not _is_short(x)]
-    if not kept:
-        return
-    pointer = ir.IntType(8).as_pointer()
-    kind = ir.ArrayType(pointer, len(kept))
-    used: Any = ir.GlobalVariable(module, kind, _USED)
-    used.initializer = ir.Constant(kind, [x.bitcast(pointer) for x in kept])
-    used.linkage, used.section = "appending", "llvm.metadata"
+    return [x for x in own if x.blocks and not _is_short(x)]

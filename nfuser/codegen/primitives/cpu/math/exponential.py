@@ -42,7 +42,7 @@ def _power_of_two(n: Value) -> Value:
     return from_bits((n + p.bias) << p.fraction_bits)
 
 
-def _scale(x: Value, n: Value) -> Value:
+def scale_by(x: Value, n: Value) -> Value:
     """Multiply by 2^n, at once or in two steps: subnormal results are rounded once."""
     if has_ldexp():
         return ldexp(x, n)
@@ -83,7 +83,7 @@ def exp(x: Value) -> Value:
     """Return e^x."""
     p = precision_of(x)
     n, rest, _ = _reduce(clamp(x, *p.exp_range))
-    return _scale(fma(rest * rest, polynomial(rest, p.fits.exp), rest) + 1.0, n)
+    return scale_by(fma(rest * rest, polynomial(rest, p.fits.exp), rest) + 1.0, n)
 
 
 def exp_pair(x: Value, tail: Value, *, is_moderate: bool = False) -> Value:
@@ -102,7 +102,7 @@ def exp_pair(x: Value, tail: Value, *, is_moderate: bool = False) -> Value:
     rest = exact + tail
     near = fma(rest * rest, polynomial(rest, p.fits.exp), tail)
     high, lost = fast_two_sum(x.constant(1.0), exact)
-    return _scale(high + (near + lost), n)
+    return scale_by(high + (near + lost), n)
 
 
 def exp2(x: Value) -> Value:
@@ -114,7 +114,7 @@ def exp2(x: Value) -> Value:
     constant, *others = p.fits.exp2
     # Added alone: a long polynomial rounds twice at the size of its constant.
     near = fma(rest, fma(rest, polynomial(rest, others), constant), 1.0)
-    return _scale(near, bits(shifted) - p.shift_bits)
+    return scale_by(near, bits(shifted) - p.shift_bits)
 
 
 def scale(x: Value, n: Value) -> Value:

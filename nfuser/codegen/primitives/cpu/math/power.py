@@ -17,12 +17,10 @@ from nfuser.codegen.primitives.cpu.math.exponential import (
     log_parts,
     precision_of,
 )
+from nfuser.codegen.primitives.cpu.math.single_power import power_of_single
 from nfuser.codegen.primitives.cpu.math.tables import (
     DOUBLE,
-    EXP2_NARROW_FIT,
-    LOG2_NARROW_FIT,
     LOG_PAIR_FIT,
-    SINGLE,
 )
 from nfuser.codegen.primitives.cpu.math.value import (
     FLOAT,
@@ -81,30 +79,10 @@ def _log_edges(size: Value, logarithm: Value) -> Value:
     return select(size.equals(0.0), -INFINITY, logarithm)
 
 
-def _power_of_single(size: Value, y: Value, *, is_moderate: bool) -> Value:
-    """Return ``size ** y`` of float32, in float64 and without a quotient.
-
-    Logarithm and power are right to 2^-32, by polynomials of no more than that; the
-    result is rounded once, subnormal or not.
-    """
-    k, f = log_parts(size, is_moderate=is_moderate)
-    wide = to_double(f)
-    whole = to_double(k if is_moderate else _log_edges(size, k))
-    logarithm = fma(wide, polynomial(wide, LOG2_NARROW_FIT), whole)
-    product = to_double(y) * logarithm
-    if not is_moderate:
-        product = clamp(product, *SINGLE.exp2_range)
-    shifted = product + DOUBLE.round_shift
-    rest = product - (shifted - DOUBLE.round_shift)
-    near = fma(rest, polynomial(rest, EXP2_NARROW_FIT), 1.0)
-    exponent = bits(shifted) + (DOUBLE.bias - DOUBLE.shift_bits)
-    return to_single(near * from_bits(exponent << DOUBLE.fraction_bits))
-
-
 def _power_of_size(size: Value, y: Value, *, is_moderate: bool) -> Value:
     """Return ``size ** y`` for a size, which is not negative."""
     if size.type == FLOAT:
-        return _power_of_single(size, y, is_moderate=is_moderate)
+        return power_of_single(size, y, is_moderate=is_moderate)
     high, low = _log_pair(size, is_moderate=is_moderate)
     high = high if is_moderate else _log_edges(size, high)
     product, lost = two_product(y, high)

@@ -232,6 +232,11 @@ def from_bits(x: Value) -> Value:
     return x.make(x.builder.bitcast(x.ir, floating))
 
 
+def to_float(x: Value) -> Value:
+    """Return a 32-bit integer as a float32."""
+    return x.make(x.builder.sitofp(x.ir, FLOAT))
+
+
 def to_double(x: Value) -> Value:
     """Widen a float32."""
     return x.make(x.builder.fpext(x.ir, DOUBLE))

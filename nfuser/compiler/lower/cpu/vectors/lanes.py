@@ -28,8 +28,6 @@ ANGULAR = ("sin", "cos", "tan")
 REACHES = ("_bounded", "_narrow", "_moderate")  # of operands that are looked at
 _SLOW = {"divide", "divide_near", "sqrt", "sqrt_near", "rsqrt"}  # and short
 _WIDE_INSIDE = {
-    "power",
-    "power_moderate",
     "hypot",
     *ANGULAR,
     *(f"{name}_bounded" for name in ANGULAR),
