@@ -91,12 +91,17 @@ def _written(code: CodeType) -> CodeType | None:
     return originals.get(code, code)
 
 
+_COPIED = ("COPY", "COPY")
+
+
 @value
 class Running:
     """What the user's line is doing: its instruction, and the text of that."""
 
     instruction: str
     text: str
+    before: tuple[str, ...] = ()
+    """The two instructions in front."""
 
     @property
     def called(self) -> str | None:
@@ -119,8 +124,13 @@ class Running:
 
     @property
     def assigned(self) -> str | None:
-        """The part of an array that is assigned to, as it is written."""
-        return self.text if self.instruction.startswith("STORE_S") else None
+        """The part of an array that is assigned to, as it is written.
+
+        An update (``x[i] += 1``) reads it first, of copies of the array and the key.
+        """
+        is_read = self.instruction == "BINARY_SUBSCR" and self.before == _COPIED
+        is_assigned = is_read or self.instruction.startswith("STORE_S")
+        return self.text if is_assigned else None
 
 
 def running() -> Running | None:
@@ -136,7 +146,8 @@ def running() -> Running | None:
         # Positions count bytes.
         written = linecache.getline(code.co_filename, line).encode()
         text = written[start:end].decode(errors="replace")
-    return Running(opname[code.co_code[at]], text)
+    before = tuple(opname[x] for x in code.co_code[max(at - 4, 0) : at : 2])
+    return Running(opname[code.co_code[at]], text, before)
 
 
 def library_function() -> str | None:

@@ -302,6 +302,10 @@ class TracedArray(Methods, NumpyProtocols):
         """The sizes; they stay symbolic until Python asks for their values."""
         return tuple(integer(self._tracer, s) for s in self._operand().shape)
 
+    @shape.setter
+    def shape(self, _: Any) -> None:
+        raise refusals.attribute("shape")
+
     @property
     def ndim(self) -> int:
         """The number of axes."""

@@ -91,9 +91,9 @@ def ask_of_range(
     found = running()
     if found is None:
         return
-    is_read = or_table and found.instruction == "BINARY_SUBSCR"
+    is_read = found.instruction == "BINARY_SUBSCR" and found.assigned is None
     called = ("range", "len") if or_length else ("range",)
-    if is_read or (is_named and found.called in called):
+    if (or_table and is_read) or (is_named and found.called in called):
         ask_to_rewrite()
 
 

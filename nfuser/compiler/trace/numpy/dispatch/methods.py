@@ -18,7 +18,7 @@ from nfuser.compiler.trace.numpy.movement.moves import flatten, reshape_method
 from nfuser.compiler.trace.numpy.without_axes import mark
 from nfuser.compiler.trace.standins.dialect import spoken
 from nfuser.compiler.trace.watch.unwatched import unwatched
-from nfuser.errors import ShapeError
+from nfuser.errors import DTypeError, ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,11 +143,24 @@ class Methods(Operators):
         """The real part."""
         return self._like_it(self._tracer.view(ops.real, self))
 
+    @real.setter
+    @unwatched
+    def real(self, value: Any) -> None:
+        self.real[...] = value
+
     @property
     @unwatched
     def imag(self) -> Any:
         """The imaginary part."""
         return self._like_it(self._tracer.view(ops.imag, self))
+
+    @imag.setter
+    @unwatched
+    def imag(self, value: Any) -> None:
+        if not self._tracer.tensor(self).dtype.is_complex:
+            message = "array does not have imaginary part to set"
+            raise DTypeError(message)
+        self.imag[...] = value
 
     @property
     def device(self) -> Any:

@@ -72,6 +72,7 @@ _NUMPY_METHODS = {
     "base": _NO_MEMORY,
     "setflags": _NO_MEMORY,
     "flat": "write array operations, or x.reshape(-1)",
+    "shape": "write x = x.reshape(shape) in place of x.shape = shape",
     "setfield": "write where(condition, new, x)",
     "getfield": "write x.astype(dtype)",
 }

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of complex numbers are assigned to, and updates touch an array first."""
+
+# What a traced function is given, and gives, has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nfuser
+from nfuser.errors import DTypeError, UnsupportedAttributeError
+from tests.trace.test_assignment import agree
+
+Z = np.arange(6.0) * (1 + 2j) - 3
+
+
+def test_real_and_imaginary_parts_are_assigned() -> None:
+    def parts(z: Any, x: Any) -> Any:
+        w = z * 2
+        w.real = w.imag
+        z.imag *= 2
+        z.real = 1
+        z[1:].imag[::2] += x[0]
+        z.imag = z.imag[::-1]
+        return w
+
+    agree(parts, Z, np.arange(6.0))
+
+
+def test_the_real_part_of_what_is_real_is_all_of_it() -> None:
+    def reals(x: Any) -> None:
+        x.real = x + 1
+        x.real *= 2
+
+    agree(reals, np.arange(4.0))
+
+
+def test_what_is_real_has_no_imaginary_part_to_set() -> None:
+    def imaginary(x: Any) -> None:
+        x.imag = 1
+
+    with pytest.raises(DTypeError, match="does not have imaginary part to set"):
+        nfuser.fuse(imaginary)(np.ones(3))
+
+
+def test_a_shape_that_is_set_says_what_to_write() -> None:
+    def shaped(x: Any) -> Any:
+        x.shape = (2, 3)
+        return x
+
+    with pytest.raises(UnsupportedAttributeError, match=r"write x = x.reshape\(shape"):
+        nfuser.fuse(shaped)(np.ones(6))
+
+
+def test_an_update_is_the_first_to_touch_an_array_of_numpys() -> None:
+    def counted(i: Any) -> Any:
+        n = np.zeros(4)
+        n[i] += 1
+        return n
+
+    def masked(x: Any) -> Any:
+        n = np.zeros(4)
+        n[x > 1] += 1
+        return n
+
+    def one(i: Any) -> Any:
+        n = np.ones((4, 2))
+        n[i[0], 1] *= 3
+        return n
+
+    def in_rows(x: Any) -> Any:
+        n = np.zeros((3, 4))
+        for k in range(3):
+            n[k, x > k] -= k + 1
+        return n
+
+    index = np.array([1, 1, 2])
+    agree(counted, index)
+    agree(one, index)
+    agree(masked, np.arange(4.0))
+    agree(in_rows, np.arange(4.0))
