@@ -114,6 +114,31 @@ def test_what_is_assigned_to_a_view_is_assigned_to_the_array() -> None:
     agree(through, X)
 
 
+def test_an_array_turned_round_twice_is_updated_where_it_is() -> None:
+    def twice(a: Any) -> Any:
+        v = a[::-1][::-1]
+        v += 1
+        v *= 2
+        own = a[:2] * 2
+        again = own[:, ::-1][:, ::-1]
+        again -= 1
+        again += a[1]
+        return own * 2
+
+    agree(twice, X)
+
+
+def test_what_is_rolled_as_one_row_is_an_array_of_its_own() -> None:
+    def rolled(a: Any) -> Any:
+        made = np.roll(a, 2)
+        made[0] = 5
+        a[1] = made[1] * 2
+        made += 1
+        return made
+
+    agree(rolled, X)
+
+
 def test_the_parts_of_complex_arrays_are_assigned() -> None:
     def parts(z: Any) -> Any:
         z.real[1:] = 3

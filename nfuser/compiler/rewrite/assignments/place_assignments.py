@@ -177,7 +177,10 @@ def _is_same_part(one: Assign | Slice, other: Assign) -> bool:
 
 
 def _left_out(fusion: Fusion, overwritten: dict[Assign, Assign]) -> Fusion:
-    """Return ``fusion`` without what is overwritten: who read it reads its value."""
+    """Return ``fusion`` without what is overwritten: who read it reads its value.
+
+    Who took the part of the array that was assigned takes all of the value.
+    """
     earlier = {e.result: e for e in overwritten.values()}
     instead: dict[TensorView, TensorView] = {}
     exprs: list[Expr] = []
@@ -186,12 +189,12 @@ def _left_out(fusion: Fusion, overwritten: dict[Assign, Assign]) -> Fusion:
             expr = replace(expr, source=overwritten[expr].source)
         if isinstance(expr, Assign) and expr.result in earlier:
             instead[expr.result] = instead.get(expr.value, expr.value)
-        elif isinstance(expr, Slice) and expr.source in earlier:
-            assign = earlier[expr.source]
-            if _is_apart(expr, assign):
-                exprs.append(with_sources(expr, [assign.source]))
-            else:
-                instead[expr.result] = instead[expr.source]
+            continue
+        made = earlier.get(expr.source) if isinstance(expr, Slice) else None
+        if made is not None and _is_apart(expr, made):
+            exprs.append(with_sources(expr, [made.source]))
+        elif made is not None and _reads(expr, made):
+            instead[results(expr)[0]] = instead[made.result]
         else:
             own = [instead.get(tensor, tensor) for tensor in sources(expr)]
             exprs.append(with_sources(expr, own))

@@ -112,8 +112,8 @@ def flatten(t: Tracer, a: Any, order: str = "C") -> Any:
 def roll(t: Tracer, a: Any, shift: Any, axis: Any = None) -> Any:
     """Return ``numpy.roll``."""
     if axis is None:
-        held = t.tensor(a)
-        return reshape(t, roll(t, ravel(t, a), shift, 0), t.wrap(held).shape)
+        rolled, shape = roll(t, ravel(t, a), shift, 0), t.wrap(t.tensor(a)).shape
+        return reshape(t, rolled, shape, copy=True)  # of a new array, as NumPy's is
     shifts = sizes(t, shift, "roll")
     axes = list(axis) if is_sequence(axis) else [axis]
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
