@@ -73,6 +73,24 @@ def stepped(now, before):
     return new, now
 
 
+def early(x, by):
+    if by > 1:
+        x[0] = by
+        return x * 2
+    elif by == 0:
+        return x - 1
+    x[-1] += by
+    return x * 0.5
+
+
+def sought(x, most):
+    for k in range(3):
+        if x[k].sum() > most:
+            return x[k] * 0.5
+        x[k] += 1
+    return x[0] * most
+
+
 class BOX:
     u = G
 

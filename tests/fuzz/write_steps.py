@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import tests.fuzz.loop_steps as loops
 import tests.fuzz.place_steps as places
+from tests.fuzz.form_steps import FORM_STEPS
 from tests.fuzz.growing import Program
 from tests.fuzz.key_steps import KEY_STEPS
 from tests.fuzz.turn_steps import TURN_STEPS
@@ -255,6 +256,10 @@ STEPS: dict[Step, float] = {
     TURN_STEPS["handed_on"]: 6,
     TURN_STEPS["resting"]: 3,
     TURN_STEPS["seen_rows"]: 6,
+    FORM_STEPS["counted"]: 7,
+    FORM_STEPS["forms"]: 9,
+    FORM_STEPS["typed"]: 7,
+    FORM_STEPS["moved"]: 9,
 }
 """What programs are made of, and how often."""
 
