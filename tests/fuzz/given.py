@@ -81,6 +81,7 @@ _OVERLAPS: tuple[Callable[[Any], list[Any]], ...] = (
     lambda x: [x[:-1], x[1:]],
     lambda x: [x[1:], x[:-1]],
     lambda x: [x[1:], x[1:]],
+    lambda x: [x[1:]] * 2,
     lambda x: [x[1:], x[:0:-1]],
     lambda x: [x[1:], x[1:][..., ::-1]],
 )

@@ -31,6 +31,7 @@ from tests.fuzz.growing import SHAPES
 from tests.fuzz.loaded import loaded
 from tests.fuzz.on_device import BACKENDS, fused_for
 from tests.fuzz.pairs import Chosen, for_each_pair, table
+from tests.fuzz.ways import Way
 from tests.fuzz.write_steps import are_shared, generate
 
 if TYPE_CHECKING:
@@ -70,20 +71,32 @@ def compare(
     usual = SHAPES[rank] if isinstance(shapes, int) else shapes
     several = min(shapes, len(usual)) if isinstance(shapes, int) else 1
     outside = np.arange(9.0)
+    rng = random.Random(seed)
+    shared, on_device = are_shared(seed), backend == "cuda"
+    way = Way.plain(text) if on_device else Way.random(rng, text)
+    text = way.text
     with loaded(text, f"<write program {seed}>", np=np, G=outside) as space:
-        plain = space["program"]
-        fused = fused_for(backend, plain, text, outside)
-        rng = random.Random(seed)
-        shared, on_device = are_shared(seed), backend == "cuda"
-        for shape in rng.sample(usual, several):
+        fused = fused_for(backend, space["program"], text, outside)
+        plain = way.calling(space["program"], space)
+        fused = way.calling(fused, space)
+        chosen = rng.sample(usual, several)
+        if several > 2 and rng.random() < _AGAIN:  # it may lie in another way then
+            chosen[-1] = chosen[0]
+        times = 2 if backend == "interpret" else _CALLS
+        calls: list[Given] = []
+        for shape in chosen:
             given = Given.random(rng, shape, shared=shared, on_device=on_device)
-            for _ in range(2 if backend == "interpret" else _CALLS):
-                numbers = [rng.randint(0, 4), rng.choice((0.5, -0.25))]
-                _one_call(plain, fused, given, numbers, outside, tally, text)
-                given.change(rng)
+            calls += [given] * times
+        if rng.random() < _MIXED:
+            rng.shuffle(calls)
+        for given in calls:
+            numbers = [rng.randint(0, 4), rng.choice((0.5, -0.25))]
+            _one_call(plain, fused, given, numbers, outside, tally, text)
+            given.change(rng)
 
 
 _SMALL = 4  # arrays that loops, which count to 3, may read beyond
+_AGAIN = _MIXED = 0.3  # so often a shape is there again, and calls are by turns
 _CALLS = 4  # with arrays that lie alike, as native host programs begin with the third
 
 
