@@ -80,7 +80,7 @@ def _line(made: Program, turn: str) -> str:
         f"{x}[k * ({turn})] += 1",
         f"np.add.at({x}, k * ({turn}), 1)",
         f"{x}[0] += np.bincount(k[:1] - ({turn}), minlength=3)[0]",
-        f"np.put({x}, k * ({turn}), t)",
+        f"np.put({x}, k[::-1] * ({turn}), t)",  # NumPy would write what precedes
         f"np.linalg.inv(np.eye(2) * (1 - ({turn})))",
         f"np.linalg.cholesky(np.eye(2) * (0.5 - ({turn})))",
     )

@@ -177,8 +177,7 @@ _ALIKE = (
 )
 """Keys of one axis that choose as many elements of it."""
 _OWN = (
-    "{a} = {b}",
-    "{a} = {b}",
+    *("{a} = {b}", "{a} = {b}", "{b} = {a}", "{a} = {b} * 2 - 1", "{b} = 2 * {a}"),
     "{a} = {b} * 0.5",
     "{a} = {b} - {d}",
     "{a} += {b}",
@@ -210,6 +209,12 @@ _OWN = (
 )
 
 
+def _step(key: str) -> str:
+    """Return how far apart the elements are that a key chooses."""
+    parts = key.split(":")
+    return parts[2].strip("-") if len(parts) == 3 else "1"
+
+
 def own(made: Program) -> Lines:
     """Write a part of an array that other parts of it say."""
     rng = made.rng
@@ -218,18 +223,26 @@ def own(made: Program) -> Lines:
         ndim = made.space[x].ndim
         axis = rng.randrange(ndim)
         lead = [rng.choice((":", ":", "1:", "0", "::-1")) for _ in range(axis)]
-        chosen = rng.choice(_ALIKE)
+        chosen = list(rng.choice(_ALIKE))
         size = f"{x}.shape[{axis}]"
 
-        def part(lead: list[str] = lead, x: str = x, size: str = size) -> str:
-            key = rng.choice(chosen).format(n=size, h=f"({size} // 2)")  # noqa: B023
-            return f"{x}[{', '.join([*lead, key])}]"
+        def part(key: str, lead: list[str] = lead, x: str = x, n: str = size) -> str:
+            own = key.format(n=n, h=f"({n} // 2)")
+            return f"{x}[{', '.join([*lead, own])}]"
 
+        if ndim == 1:  # NumPy forgets there what it has overwritten by larger steps
+            step = _step(rng.choice(chosen))
+            chosen = [key for key in chosen if _step(key) == step]
+        one, two, three = rng.choices(chosen, k=3)
+        begin, _, _ = one.partition(":")
+        near = [key for key in chosen if key.startswith(f"{begin}:") and key != one]
+        if near and rng.random() < 0.5:  # which begins there, too
+            two = rng.choice(near)
         text = rng.choice(_OWN).format(
             x=x,
-            a=part(),
-            b=part(),
-            d=part(),
+            a=part(one),
+            b=part(two),
+            d=part(three),
             c=rng.randint(-1, 1),
             e=made.name("k"),
             _v=made.name("_v"),

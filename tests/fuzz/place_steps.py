@@ -52,7 +52,13 @@ def scatter(made: Program) -> Lines:
     if shape is None:
         return [], "scatter"
     value = made.value(shape, x) if rng.random() < 0.7 else "t"
-    if made.shape_of(x) == shape and rng.random() < 0.5:
+    if len(shape) > 1 and rng.random() < 0.3:  # one for all along some axis
+        y = made.any()
+        values = (f"{y}[:3, ..., :1]", f"{y}[..., :1]", f"{y}[:1]", f"{x}[:3, :1]")
+        values = (*values, f"{y}[:3, 0][:, None]", "np.arange(3.0)[:, None] * t")
+        own = rng.choice(values)
+        value = own if made.shape_of(f"{x}[{key}] + {own}") == shape else value
+    elif made.shape_of(x) == shape and rng.random() < 0.5:
         value = rng.choice((x, made.alike(x), f"{x}[::-1]"))
     if rng.random() < 0.5:
         verb = rng.choice(("add", "subtract", "maximum", "minimum"))
@@ -183,7 +189,7 @@ def failing(made: Program) -> Lines:
         f"{x}[np.arange({x}.shape[0]) - {x}.shape[0] - 1] = t",
         f"{x}[0] += np.bincount(np.arange({x}.size) % 4 - 1)[0]",
         f"{x}[0] += np.bincount(np.array([0, 2, -n]), minlength=5)[0]",
-        f"np.put({x}, [0, {x}.size], t)",
+        f"np.put({x}, [{x}.size, 0], t)",
     )
     made.lines.append(made.rng.choice(forms))
     made.features.add("fails")

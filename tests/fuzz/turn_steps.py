@@ -21,29 +21,34 @@ _BEGUN = (
     *("{x} * 1.0", "{x} * 0.5", "{x} + t", "{x}.copy()", "{y} - {x}", "{y} * 2"),
     *("np.zeros_like({x})", "{x}[::-1] * 0.5", "np.abs({x})", "np.sqrt({x} * {x})"),
 )
-_HANDED = (
-    *("{p}[...] = {q}", "{p}[...] = {q} * 0.5 + i", "{p} = {q}", "{p} = {q}.copy()"),
-    *("{p}, {q} = {q}, {p}", "{p}, {q}, {o} = {q}, {o}, {p}", "{p}, {q} = {o}, {o}"),
-    *("{p}, {q} = {q}, {q}", "{p} = {q} * 0.5 + {o}", "{p} = {p} * 0.5 - {q} + i"),
-    *("{p} = np.roll({q}, 1, axis=0) * 0.5 + {p}", "{p} = {q}[::-1] * 0.5 - {o}"),
+_PASSED_ON = (
+    *("{p}[...] = {q}", "{p}[...] = {q}", "{p}[...] = {q}", "{p} = {q}.copy()"),
+    *("{p}[...] = {q} * 0.5 + i", "{p} = {q}", "{p}, {q} = {q}, {p}"),
+    *("{p}, {q}, {o} = {q}, {o}, {p}", "{p}, {q} = {o}, {o}", "{p}, {q} = {q}, {q}"),
+    *("{p}, {q} = {p} * 0.5 + {q}, {p}", "{p}, {q} = {q} * 0.5, {p} - {o}"),
+    "if i % 2 == 1:\n    {p}, {q} = {q}, {p}",
+)
+_PARTLY = (
     "{p}[1:-1] = ({q}[2:] + {q}[:-2]) * 0.25 + {o}[1:-1] * 0.5",
     "{p}[1:-1] = ({p}[2:] - {p}[:-2]) * 0.25 + {p}[1:-1] * 0.5",
-    "{p}[1:] = {q}[:-1] * 0.5",
-    "{p}[:-1] += {q}[1:] * 0.5",
-    "{p}[i % 3] = {q}[0] + i",
-    "{p}[0] = {q}[-1] * 0.5 + 1",
-    "{p} += {q} * 0.25",
-    "{p} *= 0.5",
-    "{p}, {q} = {p} * 0.5 + {q}, {p}",
-    "{p}, {q} = {q} * 0.5, {p} - {o}",
-    "{p}[{p} > {q}] = {c}",
-    "np.copyto({p}, {q}, where={o} > {c})",
+    *("{p}[1:] = {q}[:-1] * 0.5", "{p}[:-1] += {q}[1:] * 0.5"),
+    *("{p}[i % 3] = {q}[0] + i", "{p}[0] = {q}[-1] * 0.5 + 1"),
+    *("{p}[{p} > {q}] = {c}", "np.copyto({p}, {q}, where={o} > {c})"),
+    "if i % 3 == 1:\n    {p}[1:] = {o}[:-1]",
+)
+_WHOLE = (
+    *("{p} = {q} * 0.5 + {o}", "{p} = {p} * 0.5 - {q} + i", "{p} += {q} * 0.25"),
+    *("{p} *= 0.5", "{p} = {q}[::-1] * 0.5 - {o}"),
+    "{p} = np.roll({q}, 1, axis=0) * 0.5 + {p}",
+    "{p} = np.roll({p}, 1, axis=0) * 0.5 + {q}.sum() * 0.01",
+    "{p} = {p} * 0.5 + {q}.max() - i",
+    "{p} = np.cumsum({q}, axis=0) * 0.1 + {o} * 0.5",
+    "{p} = {p} * 0.5 + {q}.sum(axis=0) * 0.1",
+    "{p} = {q} - {p}.mean()",
     "{_w} = {p}.copy()\n{_w}[1:] -= {q}[:-1] * 0.5\n{p} = {_w}",
     "{_w} = {p} * 0.5\n{p}[0] += 1\n{q} = {_w} + {p}",
-    "if i % 2 == 1:\n    {p}, {q} = {q}, {p}",
     "if {q}.sum() > {c}:\n    {p} = {q} * 0.5",
     "if i > 1:\n    {p} = {q} + 1\nelse:\n    {p} = {o} * 0.5",
-    "if i % 3 == 1:\n    {p}[1:] = {o}[:-1]",
 )
 
 
@@ -58,11 +63,14 @@ def handed_on(made: Program) -> Lines:
     elif rng.random() < 0.2:
         lines[:2] = [f"{names[0]} = {lines[1]}"]
     body: list[str] = []
-    for _ in range(rng.choice((1, 2, 2, 3, 3, 4))):
-        p, q, o = rng.sample(names, 3)
-        filled = rng.choice(_HANDED).format(
+    p, q, o = rng.sample(names, 3)
+    for _ in range(rng.choice((1, 2, 2, 2, 3, 4))):
+        forms = rng.choices((_PASSED_ON, _PARTLY, _WHOLE), (5, 4, 5))[0]
+        filled = rng.choice(forms).format(
             p=p, q=q, o=o, c=rng.randint(-1, 2), _w=made.name("_w")
         )
+        # What was read is often written next, by way of what was written.
+        p, q, o = (q, p, o) if rng.random() < 0.65 else rng.sample(names, 3)
         body += filled.split("\n")
     if rng.random() < 0.15:
         body.append(f"{x}[i % 2] = {rng.choice(names)}[0]")
@@ -74,13 +82,17 @@ def handed_on(made: Program) -> Lines:
 _KEPT = (
     *("i % 3 == 2", "i % 2 == 0", "i > 2", "i < 2", "{z} > {c}", "{z} < {c}.5"),
     *("({z} > {c}) & (i % 3 == 1)", "np.abs({z}) > 4", "{d} == 0", "i == {c}"),
+    *("np.abs({z}) > {c}", "{z} > {c}", "np.abs({z}) < {c}.5", "{z} * {z} > 9"),
     *("({z} < 0) | (i < 3)", "{z} * {z} < i", "{x} > {c}", "n - i > 1", "{d} > i"),
 )
 _CHANGED = (
+    *("{z} * {z} + {x}", "{z} + np.abs({x}) + 1", "{z} - 0.75"),
     *("{z} * 0.5 + 1", "{z} + {x}", "{z} * {z} + {x}", "-{z}", "{d} - {z}", "{z} - 1"),
     *("{z} * 0.5 + {d} * 0.25", "np.minimum({z} + 1, {x})", "i - {z}", "{x} * i"),
 )
 _RESTS = (
+    "{_k} = {k}\n{z} = np.where({_k}, {z}, {v})",
+    "{z} = np.where(np.abs({z}) > {c}, {z}, {z} * {z} + {x})",
     "{z} = np.where({k}, {v}, {z})",
     "{z} = np.where({k}, {z}, {v})",
     "{_k} = {k}\n{z} = np.where({_k}, {z}, {v})\n{d} = np.where({_k}, {d}, {d} + 1)",
@@ -105,6 +117,8 @@ def resting(made: Program) -> Lines:
     turn = rng.choice(_RESTS).format(
         z=z,
         d=d,
+        x=x,
+        c=rng.randint(1, 9),
         _k=made.name("_k"),
         k=filled(_KEPT),
         k2=filled(_KEPT),

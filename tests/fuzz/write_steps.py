@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from tests.fuzz.growing import Lines, Step
 
 _NEAR = (
-    *("1:", ":-1", "1:-1", "2:", "2:-1", ":", "0", "-1", "1", ":2", "1:3", ":4:2"),
-    *("3::-1", "2::-1", "1::-1", "-2::-1", ":3", "::2", "::-1", "2", "-3:", ":-3:-1"),
+    ("1:", ":-1", "1:-1", "2:", "2:-1", ":", ":2", "1:3", ":4:2", ":3", "::2", "-3:"),
+    ("0", "1", "-1", "2", "1", "-2"),
+    ("3::-1", "2::-1", "1::-1", "-2::-1", "::-1", ":-3:-1", "-1:0:-1", "2:0:-1"),
 )
+"""Parts of an axis that go forwards, places of it, and parts that go backwards."""
 
 
 def generate(seed: int, wanted: Collection[str] = ()) -> tuple[str, set[str], int]:
@@ -90,7 +92,8 @@ def _near(made: Program) -> Lines:
     ndim = made.space[x].ndim
 
     def part() -> str:
-        return ", ".join(rng.choice(_NEAR) for _ in range(rng.randint(1, ndim)))
+        kinds = rng.choices(_NEAR, (3, 2, 2), k=rng.randint(1, ndim))
+        return ", ".join(map(rng.choice, kinds))
 
     keys = [part() for _ in range(3)]
     for _ in range(rng.randint(2, 4)):
@@ -253,7 +256,7 @@ STEPS: dict[Step, float] = {
     KEY_STEPS["keys"]: 8,
     KEY_STEPS["own"]: 7,
     KEY_STEPS["views"]: 4,
-    TURN_STEPS["handed_on"]: 6,
+    TURN_STEPS["handed_on"]: 8,
     TURN_STEPS["resting"]: 3,
     TURN_STEPS["seen_rows"]: 6,
     FORM_STEPS["counted"]: 7,
