@@ -7,6 +7,7 @@ of NumPy that it calls are traced in turn.
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import Any
 
 from nfuser.compiler.trace.numpy.composed import choices, grids, kinds
@@ -31,9 +32,31 @@ from nfuser.compiler.trace.numpy.composed.statistics import (
     histograms,
     nan_reductions,
 )
+from nfuser.compiler.trace.standins.sizes import is_sequence
+
+_VIEWS = {"diag", "diagonal", "linalg.diagonal", "einsum", "rollaxis", "rot90"}
+
+
+def _new(handler: Any) -> Any:
+    """Return a handler whose results are new arrays, and views of none within it."""
+
+    @wraps(handler)
+    def made(*args: Any, **options: Any) -> Any:
+        found: Any = handler(*args, **options)
+        for x in _listed(found):
+            if getattr(x, "_base", None) is not None:
+                x._detach()
+        return found
+
+    return made
+
+
+def _listed(found: Any) -> Any:
+    return found if is_sequence(found) else (found,)
+
 
 HANDLERS: dict[str, Any] = {
-    name: handler
+    name: handler if name in _VIEWS else _new(handler)
     for family in (
         averages,
         choices,

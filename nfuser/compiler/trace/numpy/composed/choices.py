@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.compiler.trace.numpy.composed.parts import array
+from nfuser.compiler.trace.numpy.composed.parts import array, viewed
 from nfuser.compiler.trace.numpy.dispatch.keywords import given, plain
 from nfuser.errors import ArgumentError, ShapeError, UnsupportedError
 
@@ -132,13 +132,13 @@ def vander(t: Tracer, x: Any, N: Any = None, increasing: Any = False) -> Any:  #
 
 def rot90(t: Tracer, m: Any, k: Any = 1, axes: Any = (0, 1)) -> Any:
     """Return ``numpy.rot90``."""
-    x, (first, second) = array(t, m), plain(axes)
+    x, (first, second) = viewed(t, m), plain(axes)
     if x.ndim < 2 or first % x.ndim == second % x.ndim:
         message = f"rot90: expected two different axes of an array, found {axes}"
         raise ShapeError(message)
     turns = plain(k) % 4
     if turns == 0:
-        return x
+        return x[:]
     if turns == 2:
         return np.flip(x, (first, second))
     if turns == 1:

@@ -22,6 +22,11 @@ def array(t: Tracer, x: Any) -> Any:
     return t.wrap(array_of(t, x))
 
 
+def viewed(t: Tracer, x: Any) -> Any:
+    """Return what ``numpy.asarray`` makes of ``x``, whose views write into it."""
+    return x if hasattr(x, "_remake") else array(t, x)
+
+
 def as_float(x: Any) -> Any:
     """Return ``x``, integers and bools as float64."""
     return x.astype(np.float64) if x.dtype.kind in "biu" else x

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.compiler.ops import normal_axis
-from nfuser.compiler.trace.numpy.composed.parts import array
+from nfuser.compiler.trace.numpy.composed.parts import array, viewed
 from nfuser.compiler.trace.numpy.dispatch.keywords import given, plain
 from nfuser.errors import ShapeError
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def diagonal(t: Tracer, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
     """Return ``numpy.diagonal``: a view, which is not written."""
-    x, offset = array(t, a), plain(offset)
+    x, offset = viewed(t, a), plain(offset)
     if x.ndim < 2:
         message = f"diagonal: expected two dimensions or more, found {x.ndim}"
         raise ShapeError(message)
@@ -31,8 +31,7 @@ def diagonal(t: Tracer, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1)
     if row == column:
         message = "diagonal: axis1 and axis2 cannot be the same"
         raise ShapeError(message)
-    whole = a if hasattr(a, "_remake") else x
-    return t.view(lambda _, held: _along(t, t.wrap(held), offset, (row, column)), whole)
+    return t.view(lambda _, held: _along(t, t.wrap(held), offset, (row, column)), x)
 
 
 def _along(t: Tracer, x: Any, offset: Any, axes: tuple[int, int]) -> TensorView:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.compiler.trace.numpy.composed.linear.diagonals import diagonal
-from nfuser.compiler.trace.numpy.composed.parts import array
+from nfuser.compiler.trace.numpy.composed.parts import viewed
 from nfuser.compiler.trace.numpy.dispatch.keywords import given
 from nfuser.errors import ArgumentError, ShapeError
 
@@ -25,6 +25,8 @@ _DOTS = 0x2460  # letters of the axes that an ellipsis stands for, last axis fir
 
 def einsum(t: Tracer, *operands: Any, out: Any = None, **options: Any) -> Any:
     """Return ``numpy.einsum``, whose first argument is the text of the letters.
+
+    One operand of which nothing is summed comes out as a view.
 
     What is summed over rows and columns that are both kept is a product of matrices;
     all else is multiplied and summed where it is used.
@@ -39,9 +41,9 @@ def einsum(t: Tracer, *operands: Any, out: Any = None, **options: Any) -> Any:
         )
         raise ArgumentError(message)
     text, *listed = operands
-    arrays = [array(t, x) for x in listed]
+    arrays = [viewed(t, x) for x in listed]
     kind = np.result_type(*(x.dtype for x in arrays)) if dtype is None else dtype
-    arrays = [x.astype(kind) for x in arrays]
+    arrays = [x if x.dtype == kind else x.astype(kind) for x in arrays]
     terms, wanted = _letters(text, [x.ndim for x in arrays])
     held = [_once(t, term, x) for term, x in zip(terms, arrays, strict=True)]
     letters, x = held.pop(0)
