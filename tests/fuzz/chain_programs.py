@@ -32,16 +32,17 @@ class _Writer:
         rng = self._rng
         lines = ["def program(a, b, c, m):", f"    n = a.shape[{self.axis}]"]
         for name in self.own:
-            makers = ("np.empty_like(a)",) * 5 + ("np.zeros_like(a)", "a * 0.5")
+            makers = ("np.empty_like(a)",) * 5 + (
+                "np.zeros_like(a)",
+                "a * 0.5",
+                "b.copy()",
+            )
             lines.append(f"    {name} = {rng.choice(makers)}")
         target = rng.choice(("a", "y", "y", "b"))
         if target == "y":
             lines.append("    y = np.empty_like(a)")
         lines += self._there()
-        for _ in range(rng.choice((0, 0, 0, 1))):
-            lines += self._again()
-        if rng.random() < 0.6:
-            lines += self._middle()
+        lines += self._middle()
         if self.is_square:
             lines.insert(1, f"    {SQUARE}")
         if self.is_crossed:  # of arrays that are no squares the sizes differ
@@ -49,6 +50,8 @@ class _Writer:
             if not self.is_square:
                 lines.append(f"    n = a.shape[{self.axis}]")
         lines += self._back(target)
+        if rng.random() < 0.2:
+            lines += self._back(rng.choice(("a", "b", *self.own)))
         more = rng.random()
         if more < 0.15:
             lines.append(f"    {target} = {target} + {rng.choice(self.own)}")
@@ -58,6 +61,8 @@ class _Writer:
             parts = looked_at(rng, "a b c", self.rank, squares=self.is_square)
             lines.insert(1, f"    {parts}")
         result = rng.choice((target, target, f"{target}, c", f"c, {target}"))
+        if rng.random() < 0.15:
+            result = f"{result}, {rng.choice(self.own)}"
         lines.append(f"    return {result}")
         return "\n".join(lines) + "\n"
 
@@ -71,6 +76,16 @@ class _Writer:
             value = f"{self._row('k')} {self._sign()} {before}{self._key('k - 1')}"
             if rng.random() < 0.3:
                 value += f" * {self._row('k - 1')}"
+            if rng.random() < 0.15:
+                value = rng.choice(
+                    (
+                        f"np.maximum({value}, {self._row('k')})",
+                        f"np.where({self._row('k')} > 0, {value}, 1)",
+                        f"({value}) / (np.abs({self._row('k')}) + 1)",
+                        f"{value} + k * 0.25",
+                        f"{value} - {rng.choice(self.own)}{self._key('0')}",
+                    )
+                )
             lines.append(f"        {name}{self._key('k')} = {value}")
         return lines
 
@@ -82,10 +97,31 @@ class _Writer:
         return ["    for k in range(1, n):", f"        {there} = {value}"]
 
     def _middle(self) -> list[str]:
-        """Change one row between the loops."""
-        name, other = self._rng.choice(self.own), self._rng.choice(self.own)
-        value = f"{other}{self._key('n - 1')} {self._sign()} {self._row('n - 1')}"
-        return [f"    {name}{self._key('n - 1')} = {value}"]
+        """Change what the first loop left: along the axis, one row, or all of it."""
+        rng = self._rng
+        lines = self._again() if rng.random() < 0.25 else []
+        if rng.random() < 0.6:
+            name, other = rng.choice(self.own), rng.choice(self.own)
+            value = f"{other}{self._key('n - 1')} {self._sign()} {self._row('n - 1')}"
+            lines.append(f"    {name}{self._key('n - 1')} = {value}")
+        return lines + (self._between() if rng.random() < 0.25 else [])
+
+    def _between(self) -> list[str]:
+        """Use all that the first loop left before the second one does."""
+        rng = self._rng
+        name, other = rng.choice(self.own), rng.choice(self.own)
+        forms = (
+            f"{name} *= 0.5",
+            f"{name}[...] = {name} + a",
+            f"{name} = {name} - {other} * 0.25",
+            f"c[:] = {name} + c",
+            f"{name}{self._key('0')} = {other}{self._key('-1')}",
+            f"{name}, c = c * 1.0, {name}",
+            f"b{self._key('0')} += {name}{self._key('n // 2')}",
+            f"{name}[...] = np.minimum({name}, {other})",
+            f"{name}[:] = 0.5",
+        )
+        return [f"    {rng.choice(forms)}"]
 
     def _back(self, target: str) -> list[str]:
         """Go back, or there again, with what the first loop left."""
@@ -95,6 +131,7 @@ class _Writer:
                 ("n - 1", "k + 1", "range(n - 2, -1, -1)"),
                 ("n - 1", "k + 1", "range(n - 2, -1, -1)"),
                 ("0", "k - 1", "range(1, n)"),
+                ("n - 1", "k + 1", "reversed(range(n - 1))"),
             )
         )
         begin = f"{rng.choice(self.own)}{self._key(first)} * 0.5"

@@ -118,6 +118,34 @@ for i in range({r}):
     {h}[i % 3] += i
     {x}[0] = {h}[0]
 
+{_h} = (np.arange({x}.size).reshape({x}.shape) % 5).astype(np.float16)
+{_h}[1:] = {_h}[:-1] + 1
+{_h} += {_h}[::-1]
+{e} = {_h} * 1.0
+{f} = {e}.astype(float)
+
+{_h} = (np.arange({x}.size).reshape({x}.shape) % 7).astype(np.float16)
+{_v} = {_h}[::-1]
+{_v} -= 2
+{_v}[0] = {_h}[1]
+{e} = {_h}[:2].astype(float) + {_v}[:2]
+
+{_h} = np.zeros({x}.shape, np.float16)
+for i in range({r}):
+    {_h}[i % 3] += i
+    {_h}[0] = {_h}[-1] * 2
+{e} = {_h}.astype(float)
+
+{_h} = (np.arange({x}.size).reshape({x}.shape) % 3).astype(np.float16)
+for i in range(1, {x}.shape[0]):
+    {_h}[i] = {_h}[i - 1] * 0.5 + {_h}[i]
+{e} = {_h}[:9].astype(float)
+
+{_h} = np.zeros({x}.shape, np.float16)
+{_h}[::2] = 3
+np.add.at({_h}, {i}, 2)
+{x}[...] = {_h}
+
 {h} = np.array([3, 1, 2])
 {x}[{h} - 1] = {y}[{h} % 2]
 {h}[0] = 0

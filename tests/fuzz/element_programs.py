@@ -22,6 +22,7 @@ import numpy as np
 
 import nfuser
 from nfuser.errors import NfuserError
+from tests.fuzz.classic_programs import classic
 from tests.fuzz.given import Given
 from tests.fuzz.loaded import loaded
 
@@ -86,6 +87,8 @@ _OWN = (
     *("y = a.copy()", "y = np.zeros((n, m))", "y = b * 2", "y = a - b"),
     *("y = np.repeat(b, 2, axis=1)[:, 1::2]", "y = (a + b)[::-1]"),
     "y = np.concatenate((a, b, a))[n - 1 : 2 * n - 1]",
+    *("y = np.zeros((n, m), int)", "y = a > b", "y = np.zeros((n, m), np.float32)"),
+    *("y = np.zeros((m, n)).T", "y = np.full((n, m), 0.25)", "y = np.ones_like(b)"),
 )
 _LOOKED_AT = (
     *("x = x[::-1]", "a = a[::-1]", "b = b[:, ::-1]", "a = a[:, ::-1]", "b = b[::-1]"),
@@ -106,7 +109,12 @@ class _Writer:
         """Return the function."""
         rng = self._rng
         self._lines = ["def program(a, b, x, p, n, m):"]
-        self._put(0, rng.choice(("s = 0.0", "s = x[0] * 0.5", "s = 1.5")))
+        self._put(
+            0,
+            rng.choice(
+                ("s = 0.0", "s = x[0] * 0.5", "s = 1.5", "s = x.sum()", "s = a[0, 0]")
+            ),
+        )
         self._put(0, "q, r, k, g = s * 0.5 + 1, s - 2, 0, n - 1")
         self._put(0, rng.choice(_OWN))
         for line in rng.sample(_LOOKED_AT, rng.choice((0, 0, 0, 0, 1))):
@@ -161,6 +169,15 @@ class _Writer:
                 self._numbers.append(f"v{number}")
             elif form < 0.48:
                 self._put(depth, f"s = s * 0.5 + {self._value(at, 1)}")
+            elif form < 0.49:  # several at once
+                lines = (
+                    "x[p] += 1",
+                    "x[p[:2]] = s",
+                    "np.add.at(x, p, 0.5)",
+                    "y[{0}] = s",
+                )
+                line = self._rng.choice((*lines, "y[{0}] = b[{0}]", "x[:2] = x[1:3]"))
+                self._put(depth, line.format(row))
             elif form < 0.52:  # elements as they were before
                 self._put(depth, "w = y.copy()")
                 self._put(depth, f"{self._target(at)} = {self._value(at, 1)}")
@@ -180,6 +197,18 @@ class _Writer:
         row, column = at
         if row == column:
             return self._rng.choice((f"x[{row}]", f"y[{row}, 0]", "x[0]"))
+        if self._rng.random() < 0.1:
+            return self._rng.choice(
+                (
+                    f"a.T[{column}, {row}]",
+                    f"y[{row}][{column}]",
+                    f"y[{row}, {column}, ...]",
+                    f"y[::-1][{row}, {column}]",
+                    f"a[{row}, {column} : {column} + 1]",
+                    f"y[:, {column}][{row}]",
+                    f"y[-1 - {row}, -1 - {column}]",
+                )
+            )
         places = (f"[{row}, {column}]",) * 4 + (f"[{row} - 1, {column}]", "[0, 0]")
         if self._rng.random() < 0.2:
             far = self._rng.choice(_FAR)
@@ -217,6 +246,27 @@ class _Writer:
             return rng.choice((f"x[{row}]", "x[p[0]]", f"x[{row} - 1]", f"x[p[{row}]]"))
         if row == column:
             return f"{rng.choice('ab')}[{row}, 0]"
+        if rng.random() < 0.1:
+            x = rng.choice("aby")
+            return rng.choice(
+                (
+                    f"{x}.T[{column}, {row}]",
+                    f"{x}[{row}][{column}]",
+                    f"{x}[::-1][{row}, {column}]",
+                    f"{x}[{row}, ::-1][{column}]",
+                    f"{x}[{row}].sum()",
+                    f"{x}[{row}, [0, -1]].sum()",
+                    "x[p].sum()",
+                    f"{x}[{row}, :2].max()",
+                    f"float({x}[{row}, {column}] > 0)",
+                    f"({x}[{row}, {column}] > s) * 1.5",
+                    f"int({x}[{row}, {column}])",
+                    f"abs({x}[{row}, {column}])",
+                    f"{x}[-1 - {row}, -1 - {column}]",
+                    f"max({x}[{row}, 0], {x}[0, {column}], 0.5)",
+                    f"({x}[{row}, {column}] if {row} > 1 else s)",
+                )
+            )
         gaps = (row, row, f"{row} - 1"), (column, column, f"{column} - 1")
         place = ", ".join(rng.choice(gap) for gap in gaps)
         return f"{rng.choice('aby')}[{place}]"
@@ -224,7 +274,11 @@ class _Writer:
 
 def generate(seed: int) -> str:
     """Return the text of a program."""
-    return _Writer(seed).text()
+    rng = random.Random(f"classic {seed}")
+    return classic(rng) if rng.random() < _CLASSIC else _Writer(seed).text()
+
+
+_CLASSIC = 0.35  # so often, programs as others have written them
 
 
 def _arrays(rng: random.Random, n: int, m: int) -> list[Any]:

@@ -150,7 +150,7 @@ _q, (_r, _s) = {x}[0], ({y}[0], n)
 {e} = np.array([{x}[k].sum() for k in range(3)])
 {e}[0] = t
 
-{e} = max({x}[0].sum(), {y}[0].sum(), 1)
+{e} = max({x}[0].sum(), {x}[-1].sum())
 
 _f = lambda q, by=2: q * by - {y}[0]
 {x}[0] = _f({x}[-1])
@@ -470,6 +470,63 @@ _o, {e}, _p = np.array_split({x}, 3)
 
 {e} = np.average({x}, axis=0, weights={y} * 0 + 2)
 """)
+_FOLDED = _patterns("""
+{e} = {x}.sum(axis=0)
+{f} = {x}.sum(axis=-1)
+
+{e} = {x} - {x}.mean(axis=-1, keepdims=True)
+{f} = {x}.max(axis=0, initial=-9)
+
+{e} = np.exp({x} * 0.1 - {x}.max(axis=-1, keepdims=True, initial=-9))
+{f} = {e} / {e}.sum(axis=-1, keepdims=True)
+
+{e} = np.cumsum({x}, axis=0)
+{x}[0] = {e}[-1] * 0.5
+{f} = np.cumsum({x}, axis=-1) - {e}
+
+{e} = ({x}[:, None] - {x}[None]).sum(axis=0)
+
+{e} = np.abs({x}[0][..., None] - {x}[-1]).max(axis=-1, initial=0)
+
+{e} = {x}.T.sum(axis=0)
+{f} = {x}.sum() - {e}
+
+{e} = ({x} * {y}).sum(axis=0)
+{x} -= {e} * 0.1
+{f} = {x}.var(axis=0)
+
+{e} = {x}.sum(axis=-1)
+{x}[..., 0] = {e}
+{f} = {x}.sum(axis=-1) - {e}
+
+{e} = {x}.reshape({x}.shape[0], -1).sum(axis=0)
+{f} = {x}.reshape(-1, {x}.shape[-1]).max(axis=1, initial=-9)
+
+{e} = ({x} > {c}).any(axis=0)
+{x}[0] = {e}
+{f} = ({x} > {c}).all()
+
+{e} = {x}.argmax(axis=-1) * 1.0
+{x} += {e}.sum()
+
+{e} = np.minimum.accumulate({x}, axis=0)
+{x}[1:] -= {e}[:-1]
+
+{e} = np.add.reduce({x}[::-1], axis=-1) + np.add.reduce({x}, axis=-1)
+
+{e} = {x}.prod(axis=0) * 0.1
+{x}[::2] = {e}
+
+{e} = {x}.cumsum(axis=-1)[..., ::-1]
+{x}[...] = {e} - {x}
+{f} = {e}[..., 0] * 1.0
+
+{e} = np.linalg.norm({x})
+{x} /= {e} + 1
+
+{e} = {x}.sum(axis=(0, -1)) if {x}.ndim > 1 else {x}.sum()
+{x}[0] -= {e}
+""")
 _AFTER = _patterns("""
 {e}[...] = {e} * 0.5
 {x}[0] = t
@@ -494,7 +551,7 @@ _AFTER = _patterns("""
 
 pass
 """)
-TABLES = {"counted": _COUNTED, "forms": FORMS, "typed": TYPED}
+TABLES = {"counted": _COUNTED, "forms": FORMS, "typed": TYPED, "folded": _FOLDED}
 
 
 def _filled(made: Program, pattern: str) -> list[str]:

@@ -51,6 +51,19 @@ _RANGES = (
     "reversed(range(0, n, 2))",
     "reversed(range(1, n - 1))",
 )
+_FAR = (  # places that are not some steps away, or more of them
+    *("n - 1 - k", "k - m", "0", "-1", "-k", "k // 2", "k % 3", "-k - 1", "m", "m - k"),
+    *(
+        "k - 3",
+        "k - 4",
+        "k - 9",
+        "min(k + 2, n - 1)",
+        "max(k - m, 0)",
+        "k % n",
+        "2 * k - n",
+    ),
+    *("(k + m) % n", "k * m % n", "n // 2", "abs(k - 2)"),
+)
 SQUARE = "# of as many rows as columns"
 _BESIDE = {"1:": ":-1", ":-1": "1:", "1:-1": ":-2"}  # as many elements, but others
 
@@ -71,6 +84,7 @@ class _Writer:
         self.rest = self._rest()
         self.names: list[str] = []
         self.written = "y"
+        self.is_wide = rng.random() < 0.08  # rows are parts of one row
 
     def _rest(self) -> list[str]:
         """Return the slices of the other axes, alike for most rows that are read."""
@@ -130,22 +144,31 @@ class _Writer:
         update = f"{rng.choice('+-*')}= {value}"
         if form < 0.85:
             return [f"{target} {update}"]
-        if form < 0.95:
+        if form < 0.92:
             return [f"row = {target}", f"row {update}"]
+        if form < 0.95:
+            test = rng.choice(("k > 2", "k % 2 == 1", "k == m", f"{self._leaf()} > 0"))
+            test = test if self.rank == 1 or test[0] == "k" else "m > 1"
+            return [f"if {test}:", f"    {target} {update}"]
         return [f"{target}[...] {update}"]
 
     def _key(self, place: str, *, beside: bool = False) -> str:
+        return f"[{', '.join(self._keys(place, beside=beside))}]"
+
+    def _keys(self, place: str, *, beside: bool) -> list[str]:
         rest = [_BESIDE.get(part, part) for part in self.rest] if beside else self.rest
-        keys = [*rest[: self.axis], place, *rest[self.axis :]]
-        return f"[{', '.join(keys)}]"
+        place = f"{place} : {place} + 1" if self.is_wide else place
+        return [*rest[: self.axis], place, *rest[self.axis :]]
 
     def _at(self, gap: int) -> str:
         return "k" if not gap else f"k {'+' if gap > 0 else '-'} {abs(gap)}"
 
     def _target(self) -> str:
-        name = self.written = self._rng.choice(("a", "b", "y", "y"))
-        gap = self._rng.choice((0, 0, 0, 0, 0, 1))
-        return name + self._key(self._at(gap))
+        rng = self._rng
+        name = self.written = rng.choice(("a", "b", "y", "y"))
+        place = self._at(rng.choice((0, 0, 0, 0, 0, 1)))
+        place = rng.choice(_FAR) if rng.random() < 0.06 else place
+        return name + self._key(place, beside=rng.random() < 0.08)
 
     def _value(self, depth: int) -> str:
         rng = self._rng
@@ -157,6 +180,9 @@ class _Writer:
             return f"np.where({one} > {two}, {one}, {self._leaf()})"
         if form < 0.15:
             return f"np.sqrt(np.abs({one}))"
+        if form < 0.2:
+            fold = rng.choice(("np.abs({0})", "np.max({0})", "np.flip({0})", "-({0})"))
+            return fold.format(one) if self.rank > 1 else f"min({one}, {two})"
         return f"({one} {rng.choice(('+', '-', '*', '*'))} {two})"
 
     def _leaf(self) -> str:
@@ -172,8 +198,12 @@ class _Writer:
             self.axis = axis
             return crossed
         beside = rng.random() < 0.25
+        place = rng.choice(_FAR) if rng.random() < 0.1 else self._at(gap)
         name = self.written if rng.random() < 0.3 else rng.choice(ARRAYS)
-        return name + self._key(self._at(gap), beside=beside)
+        if self.rank == 2 and rng.random() < 0.05:
+            keys = self._keys(place, beside=beside)
+            return f"{name}.T[{', '.join(reversed(keys))}]"
+        return name + self._key(place, beside=beside)
 
 
 def generate(seed: int) -> tuple[str, int, int]:
@@ -207,8 +237,10 @@ def _arrays(rng: random.Random, sizes: tuple[int, int], rank: int, axis: int) ->
     shape = [2, m][3 - rank :] if rank < 3 else [2, m]
     shape.insert(axis, n)
     found: list[Any] = []
-    dtype = rng.choice(("f8", "f8", "f8", "f4", "i8"))
-    for _ in range(3):
+    dtypes = [rng.choice(("f8", "f8", "f8", "f4", "i8", "i4"))] * 3
+    if rng.random() < 0.2:
+        dtypes = [rng.choice(("f8", "f8", "f4", "i8")) for _ in range(3)]
+    for dtype in dtypes:
         count = int(np.prod(shape))
         x = np.asarray([rng.randint(-8, 8) / 4 for _ in range(count)])
         x = x.reshape(shape).astype(dtype)

@@ -262,6 +262,7 @@ STEPS: dict[Step, float] = {
     FORM_STEPS["counted"]: 7,
     FORM_STEPS["forms"]: 9,
     FORM_STEPS["typed"]: 7,
+    FORM_STEPS["folded"]: 4,
     FORM_STEPS["moved"]: 9,
 }
 """What programs are made of, and how often."""
