@@ -66,3 +66,24 @@ def test_a_view_writes_into_what_it_is_a_view_of(name: str) -> None:
         return found + 0
 
     agree(assigned, X)
+
+
+SEEN: dict[str, Callable[[Any], Any]] = {
+    "diagonal": np.diag,
+    "diagonal by letters": lambda x: np.einsum("ii->i", x),
+    "windows": lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, axis=0),
+    "windows of both": lambda x: np.lib.stride_tricks.sliding_window_view(x, (2, 3)),
+    "grid": lambda x: np.meshgrid(x[0], x[:, 1], copy=False)[1],
+    "the same": lambda x: np.array(x, copy=None),
+}
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_a_view_sees_what_is_written_later(name: str) -> None:
+    def written(x: Any) -> Any:
+        found = SEEN[name](x)
+        x[1] = 7
+        x[:, 2] += 1
+        return found + 0
+
+    agree(written, X)

@@ -34,7 +34,10 @@ from nfuser.compiler.trace.numpy.composed.statistics import (
 )
 from nfuser.compiler.trace.standins.sizes import is_sequence
 
-_VIEWS = {"diag", "diagonal", "linalg.diagonal", "einsum", "rollaxis", "rot90"}
+_VIEWS = {
+    *("diag", "diagonal", "linalg.diagonal", "einsum", "rollaxis", "rot90"),
+    *("lib.stride_tricks.sliding_window_view", "meshgrid"),
+}
 
 
 def _new(handler: Any) -> Any:

@@ -149,20 +149,21 @@ def rot90(t: Tracer, m: Any, k: Any = 1, axes: Any = (0, 1)) -> Any:
 def meshgrid(
     t: Tracer, *xi: Any, copy: Any = True, sparse: Any = False, indexing: Any = "xy"
 ) -> Any:
-    """Return ``numpy.meshgrid``."""
-    del copy
+    """Return ``numpy.meshgrid``: new arrays, or views where nothing is copied."""
     if indexing not in ("xy", "ij"):
         message = f"meshgrid: expected indexing of 'xy' or 'ij', found {indexing!r}"
         raise ArgumentError(message)
     order = list(range(len(xi)))
     if indexing == "xy" and len(xi) > 1:
         order[:2] = 1, 0
-    arrays = [array(t, x).ravel() for x in xi]
+    rows = [array(t, x) if copy else viewed(t, x) for x in xi]
+    arrays = [x if x.ndim == 1 else x.ravel() for x in rows]
     made = [
         x[(*(None,) * axis, slice(None), *(None,) * (len(xi) - axis - 1))]
         for x, axis in zip(arrays, order, strict=True)
     ]
-    return tuple(made) if sparse or not made else np.broadcast_arrays(*made)
+    found = tuple(made) if sparse or not made else np.broadcast_arrays(*made)
+    return tuple(t.wrap(t.tensor(x)) for x in found) if copy else found
 
 
 HANDLERS = {

@@ -24,6 +24,7 @@ import nfuser.compiler.ops as ops
 import nfuser.compiler.trace.numpy.names.refusals as refusals
 from nfuser.base.locks import ForkSafeLock
 from nfuser.compiler.dtypes import as_dtype
+from nfuser.compiler.trace.numpy.dispatch.keywords import MISSING
 from nfuser.compiler.trace.numpy.functions import HANDLERS
 from nfuser.compiler.trace.numpy.without_axes import is_number, mark
 from nfuser.compiler.trace.source_line import is_users
@@ -141,7 +142,7 @@ def _converted(
     dtype: Any = None,
     order: Any = None,
     *,
-    copy: Any = None,
+    copy: Any = MISSING,
     ndmin: int = 0,
     **options: Any,
 ) -> Any:
@@ -161,6 +162,6 @@ def _converted(
     if found.ndim < ndmin:
         found = found[(None,) * (ndmin - found.ndim)]
     order = _ORDERS.get(name, None if order in ("K", "A") else order)
-    if copy or (copy is None and name == "array"):
+    if name == "array" if copy is MISSING else copy:
         return HANDLERS["copy"](t, found, order or "K")
     return found if order is None else t.view(ops.copy, found, order)

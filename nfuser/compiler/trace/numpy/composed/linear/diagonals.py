@@ -61,8 +61,8 @@ def trace(
 
 
 def diag(t: Tracer, v: Any, k: Any = 0) -> Any:
-    """Return ``numpy.diag``."""
-    x = array(t, v)
+    """Return ``numpy.diag``: of a matrix a view, which is not written."""
+    x = viewed(t, v)
     if x.ndim == 2:
         return diagonal(t, x, k)
     if x.ndim != 1:

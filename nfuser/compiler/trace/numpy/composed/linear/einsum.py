@@ -47,12 +47,13 @@ def einsum(t: Tracer, *operands: Any, out: Any = None, **options: Any) -> Any:
     terms, wanted = _letters(text, [x.ndim for x in arrays])
     held = [_once(t, term, x) for term, x in zip(terms, arrays, strict=True)]
     letters, x = held.pop(0)
+    seen = len(letters)
     while held:
         other, y = held.pop(0)
         later = set(wanted).union(*(term for term, _ in held))
         letters, x = _product(letters, x, other, y, later)
     letters, x = _summed(letters, x, set(wanted))
-    if (len(arrays) > 1 or len(letters) < arrays[0].ndim) and x.dtype != bool:
+    if (len(arrays) > 1 or len(letters) < seen) and x.dtype != bool:
         x = x + x.dtype.type(0)  # NumPy adds to zeros: nothing comes out as -0.0
     return np.transpose(x, [letters.index(k) for k in wanted])
 

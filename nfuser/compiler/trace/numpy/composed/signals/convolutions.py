@@ -13,12 +13,13 @@ import numpy as np
 
 import nfuser.compiler.trace.numpy.names.refusals as refusals
 from nfuser.compiler.ops import normal_axis
-from nfuser.compiler.trace.numpy.composed.parts import array, conjugate
+from nfuser.compiler.trace.numpy.composed.parts import array, conjugate, viewed
 from nfuser.compiler.trace.numpy.dispatch.keywords import plain
 from nfuser.compiler.trace.standins.sizes import is_sequence
 from nfuser.errors import ShapeError
 
 if TYPE_CHECKING:
+    from nfuser.compiler.ir.tensor import TensorView
     from nfuser.compiler.trace.tracer import Tracer
 
 _MODES = ("valid", "same", "full")
@@ -42,11 +43,11 @@ def sliding_window_view(
     subok: Any = False,
     writeable: Any = False,
 ) -> Any:
-    """Return ``numpy.lib.stride_tricks.sliding_window_view``, as a new array."""
+    """Return ``numpy.lib.stride_tricks.sliding_window_view``: it is not written."""
     del subok
     if writeable:
         raise refusals.keyword("sliding_window_view", "writeable")
-    x = array(t, x)
+    x = viewed(t, x)
     widths = tuple(window_shape) if is_sequence(window_shape) else (window_shape,)
     axes = range(x.ndim) if axis is None else axis
     axes = [normal_axis(plain(k), x.ndim) for k in (axes if is_many(axes) else (axes,))]
@@ -66,8 +67,14 @@ def sliding_window_view(
                 f"{axis_slid} of {int(x.shape[axis_slid])}"
             )
             raise ShapeError(message)
-        x = np.moveaxis(_slid(t, x, axis_slid, width), axis_slid + 1, -1)
-    return x
+
+    def windows(_: object, held: TensorView) -> TensorView:
+        found = t.wrap(held)
+        for axis_slid, width in zip(axes, widths, strict=True):
+            found = np.moveaxis(_slid(t, found, axis_slid, width), axis_slid + 1, -1)
+        return t.tensor(found)
+
+    return t.view(windows, x)
 
 
 def is_many(axes: Any) -> bool:
