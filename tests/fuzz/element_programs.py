@@ -41,6 +41,7 @@ _INNER = (  # bounded by the turn of the loop around
         "range(i, -1, -1)",
     ),
     *("range(max(0, i - 2), i + 1)", "range(min(n, m))", "range(n - i)"),
+    *("range(p[i])", "range(p[i], n)", "range(p[i - 1], p[i] + 1)"),
 )
 _FAR = (  # places that two loops count, which may be behind the first
     *(

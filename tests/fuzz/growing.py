@@ -35,6 +35,9 @@ _PARTS = (
     *("::3", ":-2:2", "2::-1", ":1", ":3", "-1:"),
 )
 _HEAD = """\
+from nfuser import lax
+
+
 def shifted(x, by):
     x += by
     return x
@@ -120,7 +123,14 @@ def _run(code: Any, space: dict[str, Any]) -> dict[str, Any] | None:
     try:
         with np.errstate(all="ignore"):
             exec(code, own)  # noqa: S102
-    except (ValueError, IndexError, TypeError, NameError, AttributeError):
+    except (
+        ValueError,
+        IndexError,
+        TypeError,
+        NameError,
+        AttributeError,
+        OverflowError,
+    ):
         return None
     return {
         n: x

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tests.fuzz import flow_programs, write_programs
+from tests.fuzz import features, flow_programs, write_programs
 from tests.fuzz.arrays import FLOAT_VALUES, LAYOUTS, build
 from tests.fuzz.check import check
 from tests.fuzz.drive import Task, run_one
@@ -66,6 +66,11 @@ def test_loops_and_branches_are_right(backend: str, programs: int) -> None:
         text, _, rank = flow_programs.generate(seed)
         write_programs.compare(text, seed, rank, backend, tally, flow_programs.SHAPES)
     assert tally.agreed > sum(tally.refused.values())
+
+
+def test_programs_have_what_the_manual_promises() -> None:
+    found = features.counted(2_000)
+    assert [name for name, count in found.items() if not count] == []
 
 
 def test_the_same_seed_makes_the_same_program() -> None:

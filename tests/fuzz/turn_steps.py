@@ -195,9 +195,34 @@ def seen_rows(made: Program) -> Lines:
 
 
 _TRIES = 4
+_WRITTEN_WITH_LAX = (
+    "{e} = lax.fori_loop(0, n, lambda i, s: s * 0.5 + {y} * i, {x} + {y})",
+    "{e} = lax.fori_loop(1, n + 3, lambda i, s: s[::-1] - {x}[i % 3], {x} + {y})",
+    "{e} = lax.fori_loop(0, n, lambda i, s: np.roll(s, 1, axis=0) + i, {x} * 0.5)",
+    "{e}, {f} = lax.fori_loop(0, n, lambda i, s: (s[1], s[0] + i), ({x} * 2, {x} + 1))",
+    "{e} = lax.while_loop(lambda s: np.abs(s).max() > 1, lambda s: s * 0.5, {x} * 2)",
+    "{e}, {f} = lax.scan(lambda c, r: (c * 0.5 + r, c - r), {x}[0] * 0.5, {x})",
+    "{e}, {f} = lax.scan(lambda c, r: (c - r, c), {x}[0] * 2, {x}, reverse=True)",
+    "{e} = lax.map(lambda r: r * 2 - r.sum(), {x})",
+    "{e} = lax.cond({x}.sum() > {c}, lambda p: p - 1.5, lambda p: p * 0.5, {x})",
+    "{e} = lax.map(lambda r: r[0] + r[1], ({x}, {y}[::-1]))\n{x} += 1",
+)
+
+
+def with_lax(made: Program) -> Lines:
+    """Loop and choose by functions, which Python runs outside of fused functions."""
+    rng, x = made.rng, made.any()
+    pattern = rng.choice(_WRITTEN_WITH_LAX)
+    text = pattern.format(
+        x=x, y=made.alike(x), c=rng.randint(-1, 3), e=made.name("l"), f=made.name("l")
+    )
+    return text.split("\n"), "with_lax"
+
+
 TURN_STEPS: dict[str, Step] = {
     "handed_on": handed_on,
     "resting": resting,
+    "with_lax": with_lax,
     "seen_rows": seen_rows,
 }
 """The steps of loops that are put together, by their features."""

@@ -61,7 +61,7 @@ _TRIES = 60
 
 def are_shared(seed: int) -> bool:
     """Tell whether the arguments of a program lie in the memory of one array."""
-    return random.Random(f"shared {seed}").random() < 0.05
+    return random.Random(f"shared {seed}").random() < 0.03
 
 
 def _assign(made: Program) -> Lines:
@@ -222,7 +222,7 @@ def _swap(made: Program) -> Lines:
 
 
 STEPS: dict[Step, float] = {
-    _assign: 8,
+    _assign: 6,
     _local: 3,
     _view: 4,
     _mask: 5,
@@ -242,22 +242,23 @@ STEPS: dict[Step, float] = {
     loops.elements: 1.5,
     places.scatter: 4,
     places.gather: 2.5,
-    places.product: 4,
+    places.product: 2.5,
     places.alike: 2,
     places.between: 3,
     places.doubled: 2.5,
     places.failing: 0.4,
-    WORD_STEPS["words"]: 8,
+    WORD_STEPS["words"]: 14,
     WORD_STEPS["numbers"]: 5,
     WORD_STEPS["handed"]: 3,
     WORD_STEPS["helped"]: 2.5,
-    WORD_STEPS["states"]: 2.5,
-    WORD_STEPS["rows"]: 4,
+    WORD_STEPS["states"]: 3.5,
+    WORD_STEPS["rows"]: 6,
     KEY_STEPS["keys"]: 8,
     KEY_STEPS["own"]: 7,
     KEY_STEPS["views"]: 4,
     TURN_STEPS["handed_on"]: 8,
     TURN_STEPS["resting"]: 3,
+    TURN_STEPS["with_lax"]: 1.5,
     TURN_STEPS["seen_rows"]: 6,
     FORM_STEPS["counted"]: 7,
     FORM_STEPS["forms"]: 9,
