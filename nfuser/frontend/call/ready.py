@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -129,11 +130,8 @@ class Ready:
             for key in keys:
                 tensor = numbers.pop(key)
                 inputs[plan.inputs[key]] = (tensor, _pointer(tensor))
-        scalars = (
-            symbols_of({s: x.shape for s, x in plan.inputs.items()}, numbers)
-            if numbers
-            else {}
-        )
+        shapes = {s: x.shape for s, x in plan.inputs.items()}
+        scalars = symbols_of(shapes, numbers) if numbers else {}
         given = dict(zip(self.leaf_slots, into, strict=True)) if into else {}
         try:
             outputs, stream = plan.evaluator(inputs, numbers, scalars, given)
@@ -141,7 +139,10 @@ class Ready:
             told_of_writes(written, arguments, outside)  # of statements before
             raise
         passed = told_of_writes(written, arguments, outside) if written else NOTHING
-        results = Results(outputs, self.place.library, stream, arguments.nest, passed)
+        sizes = partial(symbols_of, shapes, numbers)
+        results = Results(
+            outputs, self.place.library, stream, arguments.nest, passed, sizes
+        )
         found = [results.of(leaf) for leaf in trace.output_leaves]
         if trace.changed:
             change_all(trace.changed, arguments.nest, results.of)

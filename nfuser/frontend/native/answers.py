@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nfuser.compiler.ir.scalars.scalar import ScalarInput, Size
+from nfuser.compiler.ir.scalars.symbols import scalar_input, size
 from nfuser.compiler.trace.call import tree as trees
+from nfuser.compiler.trace.call.returned_views import moves_of, symbols_in, view_of
 from nfuser.execution.device.describe.descriptor import describe
 from nfuser.execution.device.describe.numpy import numpy_pointer
 from nfuser.frontend.fuse.dynamo import graph_break
@@ -17,7 +20,11 @@ from nfuser.frontend.fuse.dynamo import graph_break
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from nfuser.compiler.ir.scalars.scalar import Scalar
     from nfuser.compiler.trace import Trace
+    from nfuser.compiler.trace.call.returned_views import Move
+
+_MOST_KNOWN = 64  # places of views, by sizes and integers
 
 
 def apartness(
@@ -52,14 +59,54 @@ def apartness(
     return are_apart
 
 
-def assembler(trace: Trace) -> Callable[..., Any]:
-    """Return what makes the result of the arrays of its leaves."""
-    kinds = [leaf.python for leaf in trace.output_leaves]
+def assembler(trace: Trace, slots: Sequence[int] = ()) -> Callable[..., Any]:
+    """Return what makes the result of the arrays of its leaves.
+
+    Of an argument that a view is returned of, it is given the argument; after the
+    leaves it is given the arguments in ``slots``, which say where views lie.
+    """
+    leaves = trace.output_leaves
+    views = {id(leaf): leaf.view for leaf in leaves if leaf.view is not None}
+    known: dict[tuple[Any, ...], dict[int, tuple[Move, ...]]] = {}
+
+    def moves(given: tuple[Any, ...]) -> Mapping[int, tuple[Move, ...]]:
+        key = tuple(getattr(x, "shape", x) for x in given)
+        if key not in known:
+            if len(known) == _MOST_KNOWN:
+                known.clear()
+            values: dict[Scalar, int] = {}
+            for slot, x in zip(slots, key, strict=True):
+                if isinstance(x, tuple):
+                    values.update({size(slot, k): n for k, n in enumerate(x)})
+                else:
+                    values[scalar_input(slot)] = int(x)
+            known[key] = {k: moves_of(steps, values) for k, steps in views.items()}
+        return known[key]
 
     @graph_break
     def assembled(*found: Any) -> Any:
-        pairs = zip(found, kinds, strict=True)
-        leaves = [a if cls is None else cls(a.item()) for a, cls in pairs]
-        return trees.unflatten(trace.output_tree, leaves)
+        count = len(leaves)
+        made: list[Any] = []
+        if views:
+            where = moves(found[count:])
+            objects = {
+                id(leaf): view_of(array, where[id(leaf)])
+                for array, leaf in zip(found, leaves, strict=False)
+                if id(leaf) in where
+            }
+        else:
+            objects: dict[int, Any] = {}
+        for array, leaf in zip(found[:count], leaves, strict=True):
+            if id(leaf) in objects:
+                made.append(objects[id(leaf)])
+            else:
+                made.append(array if leaf.python is None else leaf.python(array.item()))
+        return trees.unflatten(trace.output_tree, made)
 
     return assembled
+
+
+def slots_of_views(trace: Trace) -> list[int]:
+    """Return the slots of the arguments that say where views lie."""
+    found = {x for leaf in trace.output_leaves for x in symbols_in(leaf.view or ())}
+    return sorted({x.slot for x in found if isinstance(x, (Size, ScalarInput))})

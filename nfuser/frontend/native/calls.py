@@ -41,7 +41,7 @@ from nfuser.frontend.call.inputs.arguments import static_key
 from nfuser.frontend.call.line import name_call
 from nfuser.frontend.call.shape import by_position, with_names
 from nfuser.frontend.fuse.dynamo import graph_break
-from nfuser.frontend.native.answers import apartness, assembler
+from nfuser.frontend.native.answers import apartness, assembler, slots_of_views
 from nfuser.frontend.native.guards import captured_words, quick_guard
 from nfuser.frontend.native.outcomes import require_outcome
 from nfuser.frontend.native.words import NESTS, bits_of, limits_of, rows_of
@@ -398,11 +398,22 @@ class RecordMaker:
 
     # -- what it returns -------------------------------------------------------
 
+    def _place_of(self, slot: int) -> int:
+        """Return the place of an argument among those that are passed."""
+        if slot in self._numbers:
+            return self._numbers[slot][0]
+        if slot not in self._inputs:
+            raise NotNativeError
+        return self._positions[self._inputs[slot]]
+
     def _results(self, header: Any, program: NativeProgram) -> None:
         trace, place = self._ready.variant.trace, self._ready.place
         outputs = self._program.outputs
         words: list[int] = []
         for leaf in trace.output_leaves:
+            if leaf.slot is not None:  # whether or not something was written
+                words += [-1 - self._place_of(leaf.slot), 0]
+                continue
             slot = outputs[leaf.position]
             if slot in self._positions:
                 words += [-1 - self._positions[slot], 0]
@@ -413,9 +424,11 @@ class RecordMaker:
             is_scalar = is_scalar and not leaf.is_array
             words += [program.objects[slot], int(is_scalar)]
         shape = trace.output_tree
-        count = len(trace.output_leaves)
-        leaves = (trees.LEAF,) * count
-        if any(leaf.python is not None for leaf in trace.output_leaves):
+        leaves = (trees.LEAF,) * len(trace.output_leaves)
+        told = slots_of_views(trace)
+        for slot in told:
+            words += [-1 - self._place_of(slot), 0]
+        if any(not leaf.is_as_made for leaf in trace.output_leaves):
             kind = at.CALLED
         elif shape == trees.LEAF:
             kind = at.ONE
@@ -424,7 +437,7 @@ class RecordMaker:
         else:
             kind = at.CALLED
         if kind == at.CALLED:
-            header[at.R_RESULT_CALL // 8] = self._keep.object(assembler(trace))
+            header[at.R_RESULT_CALL // 8] = self._keep.object(assembler(trace, told))
         header[at.R_RESULT // 8] = kind
-        header[at.R_RESULT_COUNT // 8] = count
+        header[at.R_RESULT_COUNT // 8] = len(words) // 2
         header[at.R_RESULTS // 8] = self._keep.words(words)

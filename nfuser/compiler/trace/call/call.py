@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nfuser.compiler.ir.scalars.scalar import Scalar
     from nfuser.compiler.ir.tensor import SourceLine
     from nfuser.compiler.ops import ScalarFits
+    from nfuser.compiler.trace.call.returned_views import Step
     from nfuser.compiler.trace.call.tree import Tree
     from nfuser.compiler.trace.standins.arithmetic_guards import OutcomeGuard
 
@@ -97,8 +98,9 @@ class OutputLeaf:
     """One output: its place in ``fusion.outputs``, and the Python number it was.
 
     Without axes it comes back as a number of NumPy's, unless it was an array. What is
-    the argument in ``slot``, which was assigned to, comes back as that very array; what
-    is ``passed`` is the very thing that the caller has there, and no output.
+    the argument in ``slot``, which was assigned to, comes back as that very array, or
+    as a ``view`` of it; what is ``passed`` is the very thing that the caller has
+    there, and no output.
     """
 
     position: int
@@ -106,6 +108,12 @@ class OutputLeaf:
     is_array: bool = False
     slot: int | None = None
     passed: tuple[Any, ...] | None = None
+    view: tuple[Step, ...] | None = None
+
+    @property
+    def is_as_made(self) -> bool:
+        """Whether the array comes back as it is, neither as a number nor as a view."""
+        return self.python is None and self.view is None
 
 
 @value

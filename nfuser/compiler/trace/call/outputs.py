@@ -17,6 +17,7 @@ from nfuser.compiler.dtypes import DType
 from nfuser.compiler.ir.expr import Argument, Assign, Loop, View, results
 from nfuser.compiler.trace.call.call import Changed, OutputLeaf
 from nfuser.compiler.trace.call.labelled import learn_all
+from nfuser.compiler.trace.call.returned_views import are_known, steps_to
 from nfuser.compiler.trace.captures.parts import is_array
 from nfuser.compiler.trace.standins.array import TracedArray
 from nfuser.compiler.trace.standins.chosen import Chosen
@@ -50,6 +51,7 @@ class Outputs:
         self._states = _states(tracer.builder.exprs, kept)
         self._places: dict[int, int] = {}
         self._made: dict[int, OutputLeaf] = {}
+        self._views: dict[int, OutputLeaf] = {}
         self.tensors: list[TensorView] = []
         passed.refuse_relabelled()
         changed = passed.changed()
@@ -82,12 +84,28 @@ class Outputs:
         slot = item._slot if isinstance(item, TracedArray) else None  # pyright: ignore[reportPrivateUsage]
         if slot in self._written:
             return OutputLeaf(self._place(slot, item), None, True, slot)
+        leaf = self._views.get(id(item)) or self._view(item)
+        if leaf is not None:
+            self._views[id(item)] = leaf
+            return leaf
         found, python = self._output(item)
         is_of_array = isinstance(item, np.ndarray) or getattr(item, "_is_array", False)
         leaf = OutputLeaf(len(self.tensors), python, is_of_array)
         self.tensors.append(self._own(found))
         self._made.setdefault(id(item), leaf)
         return leaf
+
+    def _view(self, item: Any) -> OutputLeaf | None:
+        """Return a view of an array that was assigned to."""
+        root = item._root if isinstance(item, TracedArray) else None  # pyright: ignore[reportPrivateUsage]
+        slot = root._slot if root is not None else None  # pyright: ignore[reportPrivateUsage]
+        if root is None or slot not in self._written:
+            return None
+        tensor = self._tracer.tensor
+        steps = steps_to(tensor(item), tensor(root), self._tracer.builder.exprs)
+        if steps is None or not are_known(steps):
+            return None
+        return OutputLeaf(self._place(slot, root), None, True, slot, view=steps)
 
     def _place(self, slot: int, root: Any) -> int:
         """Return the place of an array that was assigned to."""

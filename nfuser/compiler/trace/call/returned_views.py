@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Views of arrays that were assigned to: they come back as views of the very arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from nfuser.compiler.ir.base import value
+from nfuser.compiler.ir.expr import ExpandDims, Permute, Slice, Squeeze
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.scalars import scalar_walk
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nfuser.compiler.ir.expr import Expr
+    from nfuser.compiler.ir.tensor import TensorView
+
+
+@value
+class Sliced:
+    """Elements of each axis: the first, how far apart, and how many."""
+
+    starts: tuple[sc.Scalar, ...]
+    steps: tuple[int, ...]
+    extents: tuple[sc.Scalar, ...]
+
+
+@value
+class Permuted:
+    """Axes in another order."""
+
+    order: tuple[int, ...]
+
+
+@value
+class NewAxes:
+    """Axes of extent 1, at their places in the result."""
+
+    axes: tuple[int, ...]
+
+
+@value
+class GoneAxes:
+    """Axes of extent 1 that are gone."""
+
+    axes: tuple[int, ...]
+
+
+Step: TypeAlias = Sliced | Permuted | NewAxes | GoneAxes
+
+
+class Key(NamedTuple):
+    """What an array is indexed by."""
+
+    key: tuple[Any, ...]
+
+
+class AxisOrder(NamedTuple):
+    """In which order its axes stand then."""
+
+    order: tuple[int, ...]
+
+
+Move: TypeAlias = Key | AxisOrder
+
+
+def steps_to(
+    part: TensorView, whole: TensorView, exprs: Sequence[Expr]
+) -> tuple[Step, ...] | None:
+    """Return what makes ``part`` of ``whole``; None if it is no view of strides."""
+    made = {e.result: e for e in exprs if isinstance(e, _VIEWS)}
+    found: list[Step] = []
+    while part is not whole:
+        view = made.get(part)
+        if view is None:
+            return None
+        found.append(_step(view))
+        part = view.source
+    return tuple(reversed(found))
+
+
+_VIEWS = (Slice, Permute, ExpandDims, Squeeze)
+
+
+def _step(view: Slice | Permute | ExpandDims | Squeeze) -> Step:
+    match view:
+        case Slice(_, result, starts, steps):
+            return Sliced(starts, steps, result.shape)
+        case Permute(order=order):
+            return Permuted(order)
+        case ExpandDims(axes=axes):
+            return NewAxes(axes)
+        case Squeeze(axes=axes):
+            return GoneAxes(axes)
+
+
+def symbols_in(steps: Sequence[Step]) -> list[sc.Scalar]:
+    """Return what says where the view begins and ends."""
+    parts = [s for s in steps if isinstance(s, Sliced)]
+    return scalar_walk.symbols(n for s in parts for n in (*s.starts, *s.extents))
+
+
+def are_known(steps: Sequence[Step]) -> bool:
+    """Tell whether sizes and integers of a call say where the view lies."""
+    return all(isinstance(x, (sc.Size, sc.ScalarInput)) for x in symbols_in(steps))
+
+
+def moves_of(
+    steps: Sequence[Step], values: Mapping[sc.Scalar, int]
+) -> tuple[Move, ...]:
+    """Return the steps as a library takes them; ``values`` are those of the call."""
+    return tuple(_move(step, values) for step in steps)
+
+
+def _move(step: Step, values: Mapping[sc.Scalar, int]) -> Move:
+    match step:
+        case Sliced(starts, between, extents):
+            begin = scalar_walk.evaluate_all(starts, values)
+            count = scalar_walk.evaluate_all(extents, values)
+            return Key((*map(_slice, begin, between, count), ...))
+        case Permuted(order):
+            return AxisOrder(order)
+        case NewAxes(axes):
+            places = (None if k in axes else _ALL for k in range(max(axes) + 1))
+            return Key((*places, ...))
+        case GoneAxes(axes):
+            return Key((*(0 if k in axes else _ALL for k in range(max(axes) + 1)), ...))
+
+
+def view_of(array: Any, moves: Sequence[Move]) -> Any:
+    """Return the view of a caller's ``array``."""
+    array = array[...]
+    for move in moves:
+        if isinstance(move, Key):
+            array = array[move.key]
+        else:
+            turned = array.permute if hasattr(array, "permute") else array.transpose
+            array = turned(move.order)
+    return array
+
+
+_ALL = slice(None)
+
+
+def _slice(start: int, step: int, count: int) -> slice:
+    if count == 0:
+        return slice(0, 0)
+    stop = start + step * (count - 1) + (1 if step > 0 else -1)
+    return slice(start, stop if stop >= 0 else None, step)
