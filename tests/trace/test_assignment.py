@@ -114,6 +114,22 @@ def test_what_is_assigned_to_a_view_is_assigned_to_the_array() -> None:
     agree(through, X)
 
 
+@pytest.mark.parametrize("backend", ["cpu", "interpret"])
+def test_arrays_are_exchanged_by_one_statement(backend: str) -> None:
+    def exchanged(a: Any, b: Any) -> Any:
+        a[:], b[:] = b.copy(), a.copy()
+        a[1:], b[:-1] = b[1:] * 2, a[:-1] + 1
+        return a - b
+
+    def around(a: Any, b: Any, c: Any) -> Any:
+        for i in range(3):
+            a[:], b[:], c[:] = b * 2, c + i, a[::-1] - 1
+        return a + b * c
+
+    agree(exchanged, X, X[::-1] * 3, backend=backend)
+    agree(around, X, X * 2, X[:, ::-1] + 1, backend=backend)
+
+
 def test_an_array_turned_round_twice_is_updated_where_it_is() -> None:
     def twice(a: Any) -> Any:
         v = a[::-1][::-1]

@@ -14,6 +14,7 @@ from nfuser.compiler.domains.assigned_rows import are_apart
 from nfuser.compiler.domains.same_place import computed_in_place, reads_elsewhere
 from nfuser.compiler.domains.seen_outside import fails_between
 from nfuser.compiler.ir.expr import (
+    VIEWS,
     Assign,
     ExpandDims,
     Permute,
@@ -239,8 +240,12 @@ def _is_stored(made: Expr, assign: Assign) -> bool:
 
 
 def _with_buffers(fusion: Fusion) -> Fusion:
-    """Copy the values that are computed of other elements that they overwrite."""
-    buffered: set[Assign] = set()
+    """Copy the values that are computed of other elements that they overwrite.
+
+    So are those of assignments of which each overwrites what another one's value reads,
+    as where two arrays are exchanged.
+    """
+    buffered = _in_a_circle(fusion)
     for assign in fusion.assignments:
         made = fusion.definition[assign.value]
         is_copy = isinstance(made, Pointwise) and made.op is COPY
@@ -250,6 +255,31 @@ def _with_buffers(fusion: Fusion) -> Fusion:
         if reads_elsewhere(fusion, assign, own):
             buffered.add(assign)
     return _with_copied_values(fusion, buffered)
+
+
+def _in_a_circle(fusion: Fusion) -> set[Assign]:
+    """Return assignments without which no value waits for one that waits for it."""
+    of = {assign.source: assign for assign in fusion.assignments}
+    if len(of) < 2:
+        return set()
+
+    def reads(assign: Assign) -> list[Assign]:
+        seen = list(sources(fusion.definition[assign.value]))
+        for tensor in seen:
+            expr = fusion.definition[tensor]
+            seen += sources(expr) if isinstance(expr, VIEWS) else ()
+        return [of[t] for t in seen if t in of and of[t] is not assign]
+
+    before = {assign: reads(assign) for assign in of.values()}
+    found: set[Assign] = set()
+    for assign in reversed(of.values()):
+        waiting = list(before[assign])
+        for other in waiting:
+            waiting += (e for e in before[other] if e not in waiting)
+        if assign in waiting:
+            found.add(assign)
+            before[assign] = []  # its value is stored apart
+    return found
 
 
 def _with_copied_values(fusion: Fusion, assignments: set[Assign]) -> Fusion:
