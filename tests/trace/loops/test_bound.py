@@ -126,3 +126,29 @@ def test_a_name_is_what_numpy_makes_of_it_or_refused(function: Any) -> None:
         for one, other in zip(wanted, found, strict=True):
             np.testing.assert_array_equal(other, one)
         np.testing.assert_array_equal(mine, theirs)
+
+
+def exchanged_with_itself(x: Any, n: Any) -> Any:
+    y, z = x * 0.5, x + 1
+    for i in range(n):
+        z[0] += i
+        y, z = z, z
+    return y, z
+
+
+def exchanged_after_a_read(x: Any, n: Any) -> Any:
+    y, z = x * 0.5, x + 1
+    for _ in range(n):
+        y = z * 0.5
+        z[:-1] += y[1:]
+        z, y = z, z
+    return y, z
+
+
+@pytest.mark.parametrize("function", [exchanged_with_itself, exchanged_after_a_read])
+def test_two_names_are_bound_to_the_array_of_one(function: Any) -> None:
+    fused = nfuser.fuse(function)
+    for turns in (0, 1, 2, 3):
+        x = np.arange(4.0)
+        for found, wanted in zip(fused(x, turns), function(x, turns), strict=True):
+            np.testing.assert_array_equal(found, wanted)

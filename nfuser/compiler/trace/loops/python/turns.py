@@ -167,7 +167,7 @@ class Turning:
             _mark(own.get(name), list(arrays.values()))
         body(turn)
         more = goes_on() if flag is not None else None
-        self._look(before, heads)
+        self._look(before, heads, own)
         ends = [variables[n] for n in self._carried]
         after, found = tree.flatten(ends)
         if found != shape:
@@ -191,9 +191,14 @@ class Turning:
         left._is_array = x._is_array
         return left
 
-    def _look(self, before: State, heads: list[tuple[Any, Any]]) -> None:
-        """Carry on what turned out to change; run the body again then."""
-        again = self._refuse_mixed(before, heads)
+    def _look(
+        self, before: State, heads: list[tuple[Any, Any]], own: dict[str, Any]
+    ) -> None:
+        """Carry on what turned out to change; run the body again then.
+
+        ``own`` is what each variable was when the turn began.
+        """
+        again = self._refuse_mixed(before, heads, own)
         for name in self._names:
             now, was = self._variables[name], before.names[name]
             if name in self._carried:
@@ -212,7 +217,9 @@ class Turning:
         if again:
             raise _AgainError
 
-    def _refuse_mixed(self, before: State, heads: list[tuple[Any, Any]]) -> bool:
+    def _refuse_mixed(
+        self, before: State, heads: list[tuple[Any, Any]], own: dict[str, Any]
+    ) -> bool:
         """Leave a variable alone whose array is written, and never bound anew.
 
         One that is written and bound anew may be another name's array, too.
@@ -220,7 +227,8 @@ class Turning:
         written = [x for x, held in heads if x._held is not held and not x._is_number]
         for name in list(self._carried):
             value = self._variables[name]
-            if name not in self._starts and any(value is x for x in written):
+            is_left = value is own.get(name) and name not in self._starts
+            if is_left and any(value is x for x in written):
                 self._carried.remove(name)
                 self._names.remove(name)
                 return True
