@@ -108,5 +108,6 @@ def assembler(trace: Trace, slots: Sequence[int] = ()) -> Callable[..., Any]:
 
 def slots_of_views(trace: Trace) -> list[int]:
     """Return the slots of the arguments that say where views lie."""
-    found = {x for leaf in trace.output_leaves for x in symbols_in(leaf.view or ())}
+    views = [leaf.view for leaf in trace.output_leaves if leaf.view]
+    found = {x for steps in views for x in symbols_in(steps)}
     return sorted({x.slot for x in found if isinstance(x, (Size, ScalarInput))})
