@@ -53,7 +53,7 @@ def on_device(text: str, outside: Any = None) -> Callable[..., Any]:
             arrays, held = [*arrays, outside], [*held, names["G"]]
             names["G"][...] = cupy.asarray(outside)
         try:
-            with loaded(text, file, np=np):  # its lines, for a trace
+            with loaded(text, file, **names):  # its lines, for a trace
                 found = fused(
                     *(next(moved) if isinstance(x, np.ndarray) else x for x in given)
                 )
