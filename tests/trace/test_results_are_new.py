@@ -40,6 +40,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     "half": lambda x: np.rot90(x, 2),
     "three quarters": lambda x: np.rot90(x, -1),
     "whole": lambda x: np.rot90(x, 4),
+    "matrix": np.linalg.matrix_transpose,
     "rollaxis": lambda x: np.rollaxis(x, 1),
 }
 

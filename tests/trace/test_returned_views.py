@@ -15,6 +15,9 @@ import numpy as np
 import pytest
 
 import nfuser
+from nfuser.compiler.ir.scalars.symbols import size
+from nfuser.compiler.trace.call.returned_views import Sliced, are_known
+from nfuser.errors import MutationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,3 +132,38 @@ def test_a_view_of_an_array_that_was_copied_is_one_of_the_callers() -> None:
         assert np.shares_memory(found, x)
         assert found.dtype == x.dtype
         assert found.tolist() == [3, 0, 0]
+
+
+def test_numbers_of_numpys_say_where_a_view_lies() -> None:
+    @nfuser.fuse
+    def part(x: Any, k: Any) -> Any:
+        x += 1
+        return x[k:]
+
+    for kind in (np.int64, np.int32, np.uint8, int):
+        for k in (2, 2, 2, 2, 3, 1):
+            x = np.ones(5)
+            found = part(x, kind(k))
+            assert found.shape == (5 - k,)
+            assert np.shares_memory(found, x)
+
+
+def test_a_view_goes_into_no_output_that_is_given() -> None:
+    @nfuser.fuse
+    def part(x: Any) -> Any:
+        x += 1
+        return x[1:]
+
+    x = np.ones(5)
+    with pytest.raises(MutationError, match="leave out= out"):
+        part.bind(x, out=np.zeros(4))
+    assert x[0] == 1
+
+
+def test_other_libraries_views() -> None:
+    kind = type("DeviceArray", (), {"__module__": "numba.cuda"})
+    assert not are_known((), kind)
+    assert are_known((), np.ndarray)
+    back = Sliced((size(0, 0),), (-1,), (size(0, 0),))
+    assert are_known((back,), np.ndarray)
+    assert not are_known((back,), type("Tensor", (), {"__module__": "torch"}))

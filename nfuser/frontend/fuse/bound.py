@@ -158,6 +158,12 @@ def _check_outputs(ready: Ready, given: Sequence[Any]) -> None:
             "and dicts of its arguments"
         )
         raise MutationError(message)
+    if any(leaf.view is not None for leaf in ready.variant.trace.output_leaves):
+        message = (
+            "leave out= out, and copy what the call returns: it is a view of an "
+            "argument that the call assigns to"
+        )
+        raise MutationError(message)
     slots = ready.leaf_slots
     if len(given) != len(slots):
         message = f"out: expected {len(slots)} arrays, found {len(given)}"

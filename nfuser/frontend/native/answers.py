@@ -59,29 +59,35 @@ def apartness(
     return are_apart
 
 
-def assembler(trace: Trace, slots: Sequence[int] = ()) -> Callable[..., Any]:
+def assembler(
+    trace: Trace, told: Sequence[Size | ScalarInput] = ()
+) -> Callable[..., Any]:
     """Return what makes the result of the arrays of its leaves.
 
     Of an argument that a view is returned of, it is given the argument; after the
-    leaves it is given the arguments in ``slots``, which say where views lie.
+    leaves come the arguments that say where views lie, which are ``told`` by one of
+    their sizes, or by their number.
     """
     leaves = trace.output_leaves
     views = {id(leaf): leaf.view for leaf in leaves if leaf.view is not None}
     known: dict[tuple[Any, ...], dict[int, tuple[Move, ...]]] = {}
 
     def moves(given: tuple[Any, ...]) -> Mapping[int, tuple[Move, ...]]:
-        key = tuple(getattr(x, "shape", x) for x in given)
-        if key not in known:
-            if len(known) == _MOST_KNOWN:
-                known.clear()
+        pairs = zip(told, given, strict=True)
+        key: Any = tuple(x.shape if isinstance(s, Size) else int(x) for s, x in pairs)
+        found = known.get(key)
+        if found is None:
             values: dict[Scalar, int] = {}
-            for slot, x in zip(slots, key, strict=True):
-                if isinstance(x, tuple):
-                    values.update({size(slot, k): n for k, n in enumerate(x)})
+            for symbol, x in zip(told, key, strict=True):
+                if isinstance(symbol, Size):
+                    values.update({size(symbol.slot, k): n for k, n in enumerate(x)})
                 else:
-                    values[scalar_input(slot)] = int(x)
-            known[key] = {k: moves_of(steps, values) for k, steps in views.items()}
-        return known[key]
+                    values[scalar_input(symbol.slot)] = x
+            found = {k: moves_of(steps, values) for k, steps in views.items()}
+            if len(known) >= _MOST_KNOWN:
+                known.clear()
+            known[key] = found
+        return found
 
     @graph_break
     def assembled(*found: Any) -> Any:
@@ -106,8 +112,9 @@ def assembler(trace: Trace, slots: Sequence[int] = ()) -> Callable[..., Any]:
     return assembled
 
 
-def slots_of_views(trace: Trace) -> list[int]:
-    """Return the slots of the arguments that say where views lie."""
+def told_by(trace: Trace) -> list[Size | ScalarInput]:
+    """Return what says where views lie: one symbol of each argument."""
     views = [leaf.view for leaf in trace.output_leaves if leaf.view]
     found = {x for steps in views for x in symbols_in(steps)}
-    return sorted({x.slot for x in found if isinstance(x, (Size, ScalarInput))})
+    symbols = {x.slot: x for x in found if isinstance(x, (Size, ScalarInput))}
+    return [symbols[slot] for slot in sorted(symbols)]

@@ -41,7 +41,7 @@ from nfuser.frontend.call.inputs.arguments import static_key
 from nfuser.frontend.call.line import name_call
 from nfuser.frontend.call.shape import by_position, with_names
 from nfuser.frontend.fuse.dynamo import graph_break
-from nfuser.frontend.native.answers import apartness, assembler, slots_of_views
+from nfuser.frontend.native.answers import apartness, assembler, told_by
 from nfuser.frontend.native.guards import captured_words, quick_guard
 from nfuser.frontend.native.outcomes import require_outcome
 from nfuser.frontend.native.words import NESTS, bits_of, limits_of, rows_of
@@ -425,9 +425,9 @@ class RecordMaker:
             words += [program.objects[slot], int(is_scalar)]
         shape = trace.output_tree
         leaves = (trees.LEAF,) * len(trace.output_leaves)
-        told = slots_of_views(trace)
-        for slot in told:
-            words += [-1 - self._place_of(slot), 0]
+        told = told_by(trace)
+        for symbol in told:
+            words += [-1 - self._place_of(symbol.slot), 0]
         if any(not leaf.is_as_made for leaf in trace.output_leaves):
             kind = at.CALLED
         elif shape == trees.LEAF:

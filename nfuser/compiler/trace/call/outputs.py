@@ -103,7 +103,7 @@ class Outputs:
             return None
         tensor = self._tracer.tensor
         steps = steps_to(tensor(item), tensor(root), self._tracer.builder.exprs)
-        if steps is None or not are_known(steps):
+        if steps is None or not are_known(steps, root._kind):  # pyright: ignore[reportPrivateUsage]
             return None
         return OutputLeaf(self._place(slot, root), None, True, slot, view=steps)
 

@@ -101,8 +101,17 @@ def symbols_in(steps: Sequence[Step]) -> list[sc.Scalar]:
     return scalar_walk.symbols(n for s in parts for n in (*s.starts, *s.extents))
 
 
-def are_known(steps: Sequence[Step]) -> bool:
-    """Tell whether sizes and integers of a call say where the view lies."""
+def are_known(steps: Sequence[Step], kind: type) -> bool:
+    """Tell whether a library has such views of arrays of its class ``kind``.
+
+    Sizes and integers of a call say where they lie. Torch has none that go backwards.
+    """
+    library = kind.__module__.partition(".")[0]
+    if library not in ("numpy", "cupy", "torch"):
+        return False
+    parts = [s for s in steps if isinstance(s, Sliced)]
+    if library == "torch" and any(k < 0 for part in parts for k in part.steps):
+        return False
     return all(isinstance(x, (sc.Size, sc.ScalarInput)) for x in symbols_in(steps))
 
 

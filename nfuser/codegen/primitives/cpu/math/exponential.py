@@ -43,7 +43,7 @@ def _power_of_two(n: Value) -> Value:
 
 
 def scale_by(x: Value, n: Value) -> Value:
-    """Multiply by 2^n, at once or in two steps: subnormal results are rounded once."""
+    """Multiply by 2^n, at once or in two steps: of these only one rounds."""
     if has_ldexp():
         return ldexp(x, n)
     half = n >> 1

@@ -35,7 +35,15 @@ from nfuser.compiler.trace.numpy.composed.statistics import (
 from nfuser.compiler.trace.standins.sizes import is_sequence
 
 _VIEWS = {
-    *("diag", "diagonal", "linalg.diagonal", "einsum", "rollaxis", "rot90"),
+    *(
+        "diag",
+        "diagonal",
+        "linalg.diagonal",
+        "linalg.matrix_transpose",
+        "einsum",
+        "rollaxis",
+        "rot90",
+    ),
     *("lib.stride_tricks.sliding_window_view", "meshgrid"),
 }
 

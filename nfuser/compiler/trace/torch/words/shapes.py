@@ -253,7 +253,8 @@ def _diag(t: Tracer, x: Any, diagonal: Any = 0) -> Any:
 
 
 def _rot90(t: Tracer, x: Any, k: Any = 1, dims: Any = (0, 1)) -> Any:
-    return t.handlers["rot90"](t, x, plain(k), plain(tuple(dims)))
+    found = t.handlers["rot90"](t, x, plain(k), plain(tuple(dims)))
+    return t.handlers["copy"](t, found)  # torch's is new, NumPy's is a view
 
 
 def _tile(t: Tracer, x: Any, *dims: Any) -> Any:
@@ -261,7 +262,8 @@ def _tile(t: Tracer, x: Any, *dims: Any) -> Any:
 
 
 def _meshgrid(t: Tracer, *tensors: Any, indexing: Any = "ij") -> Any:
-    return tuple(t.handlers["meshgrid"](t, *sizes_of(tensors), indexing=indexing))
+    given = sizes_of(tensors)
+    return tuple(t.handlers["meshgrid"](t, *given, copy=False, indexing=indexing))
 
 
 def _fliplr(t: Tracer, x: Any) -> Any:

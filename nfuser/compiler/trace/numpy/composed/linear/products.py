@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.compiler.ops import normal_axis
-from nfuser.compiler.trace.numpy.composed.parts import array, conjugate
+from nfuser.compiler.trace.numpy.composed.parts import array, conjugate, viewed
 from nfuser.compiler.trace.numpy.dispatch.keywords import given, plain
 from nfuser.errors import ShapeError
 
@@ -158,7 +158,7 @@ HANDLERS = {
     "vecmat": vecmat,
     "linalg.cross": lambda t, x1, x2, /, *, axis=-1: cross(t, x1, x2, axis=axis),
     "linalg.matmul": lambda t, x1, x2, /: array(t, x1) @ array(t, x2),
-    "linalg.matrix_transpose": lambda t, x, /: array(t, x).mT,
+    "linalg.matrix_transpose": lambda t, x, /: viewed(t, x).mT,
     "linalg.outer": lambda t, x1, x2, /: outer(t, x1, x2),
     "linalg.tensordot": lambda t, x1, x2, /, *, axes=2: tensordot(t, x1, x2, axes),
     "linalg.vecdot": vecdot,
