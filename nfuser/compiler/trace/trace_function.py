@@ -44,11 +44,7 @@ from nfuser.compiler.trace.numpy.creation.conversions import converting
 from nfuser.compiler.trace.numpy.functions import HANDLERS
 from nfuser.compiler.trace.source_line import current_line, line_of
 from nfuser.compiler.trace.standins.array import TracedArray, wrap
-from nfuser.compiler.trace.standins.asked import (
-    AnewError,
-    ask_to_rewrite,
-    to_be_assigned,
-)
+from nfuser.compiler.trace.standins.asked import AnewError, ask_to_rewrite
 from nfuser.compiler.trace.standins.dialect import is_of_torch
 from nfuser.compiler.trace.standins.literals import (
     array_of,
@@ -338,10 +334,8 @@ def _capture(tracer: Tracer, snapshot: Snapshot, item: Any) -> TensorView | None
     is_table = found is None
     if found is None:
         made = made_while_tracing(tracer, item)
-        if made is not None and not snapshot.holds_arrays():
+        if made is not None:
             return made
-        if made is not None and not tracer.makes:
-            raise to_be_assigned()  # or NumPy computed it of arrays from outside
         found = snapshot.keep(item)
     if root := tracer.assigned.get(found.slot):
         return root._operand()

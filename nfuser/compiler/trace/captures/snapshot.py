@@ -45,7 +45,7 @@ from nfuser.compiler.trace.numpy.creation.tables import (
     hidden,
     warn_of_compared,
 )
-from nfuser.compiler.trace.standins.standin import Standin, is_ndarray
+from nfuser.compiler.trace.standins.standin import Standin
 from nfuser.compiler.trace.watch.observer import Observer
 
 if TYPE_CHECKING:
@@ -140,10 +140,6 @@ class Snapshot:
         """Look at the arrays from outside before ``code`` runs, which is as it was."""
         if may_write(code):
             self._versions.hold(self._finder.values.items())
-
-    def holds_arrays(self) -> bool:
-        """Tell whether there are arrays from outside that NumPy may compute with."""
-        return any(map(is_ndarray, self._finder.values.values()))
 
     def holds(self, item: Any) -> bool:
         """Tell whether ``item`` is from outside, and closed."""
