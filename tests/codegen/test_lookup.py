@@ -61,8 +61,15 @@ def test_a_table_is_looked_up_in_registers(monkeypatch: pytest.MonkeyPatch) -> N
 def test_loads_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     given = _numbers(5000)
     permuted = _raised(*given)
-    monkeypatch.setattr(lookup, "leave_open", lambda _module: ([], ""))
+    compiled: list[Any] = []
+
+    def loading(module: Any) -> tuple[list[Any], str]:
+        compiled.append(module)
+        return [], ""
+
+    monkeypatch.setattr(lookup, "leave_open", loading)
     np.testing.assert_array_equal(permuted, _raised(*given))
+    assert any("nfuser.table" in str(x) for x in compiled)
 
 
 @pytest.mark.parametrize("columns", [1, 3, 4, 7, 8, 15, 16, 33])

@@ -35,8 +35,8 @@ from numba.core.target_extension import (
 
 from nfuser.base.locks import cached_property
 from nfuser.codegen.numba.kernel_library import KernelCodegen
-from nfuser.codegen.numba.llvm.kept import keep
 from nfuser.codegen.numba.llvm.loop_lanes import close_marked_loops
+from nfuser.codegen.numba.llvm.vector_forms import keep
 from nfuser.codegen.numba.patches.call_typing import CallTypes
 from nfuser.codegen.numba.patches.liveness import followed_once
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -130,8 +129,12 @@ class Ready:
             for key in keys:
                 tensor = numbers.pop(key)
                 inputs[plan.inputs[key]] = (tensor, _pointer(tensor))
-        shapes = {s: x.shape for s, x in plan.inputs.items()}
-        scalars = symbols_of(shapes, numbers) if numbers else {}
+
+        def sizes() -> dict[Scalar, int]:
+            shapes = {s: x.shape for s, x in plan.inputs.items()}
+            return symbols_of(shapes, numbers)
+
+        scalars = sizes() if numbers else {}
         given = dict(zip(self.leaf_slots, into, strict=True)) if into else {}
         try:
             outputs, stream = plan.evaluator(inputs, numbers, scalars, given)
@@ -139,7 +142,6 @@ class Ready:
             told_of_writes(written, arguments, outside)  # of statements before
             raise
         passed = told_of_writes(written, arguments, outside) if written else NOTHING
-        sizes = partial(symbols_of, shapes, numbers)
         results = Results(
             outputs, self.place.library, stream, arguments.nest, passed, sizes
         )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from nfuser.codegen.numba.llvm.loop_lanes import wish_of, with_wishes
+from nfuser.codegen.numba.llvm.vector_forms import name_forms
 from nfuser.codegen.primitives.cpu.features import vector_bits
 from nfuser.codegen.primitives.cpu.math.value import DOUBLE, FLOAT, I64, Value
 
@@ -62,14 +63,12 @@ def _define(module: Any, stem: str, body: Emit, arguments: tuple[Any, ...]) -> A
     builder.ret(body(*(Value(builder, x) for x in function.args)).ir)
     if _is_short(function):
         return function
-    names: list[str] = []
+    forms: dict[int, Any] = {}
     for lanes in sorted({vector_bits() // 64, vector_bits() // 32}):
-        vectors = _function(
-            module, f"{stem}.x{lanes}", ir.VectorType(kind, lanes), count
-        )
-        _fill(vectors, body, kind, lanes)
-        names.append(f"_ZGV_LLVM_N{lanes}{'v' * count}_{stem}({vectors.name})")
-    _say(function, f'"vector-function-abi-variant"="{",".join(names)}"')
+        wide = ir.VectorType(kind, lanes)
+        forms[lanes] = _function(module, f"{stem}.x{lanes}", wide, count)
+        _fill(forms[lanes], body, kind, lanes)
+    name_forms(function, forms)
     return function
 
 
@@ -83,11 +82,6 @@ def _function(module: Any, name: str, kind: Any, count: int) -> Any:
     for attribute in ("noinline", "nounwind"):
         function.attributes.add(attribute)
     return function
-
-
-def _say(function: Any, attribute: str) -> None:
-    # llvmlite knows no attributes with values, but prints what it holds.
-    set.add(function.attributes, attribute)
 
 
 def _fill(function: Any, body: Emit, kind: Any, lanes: int) -> None:

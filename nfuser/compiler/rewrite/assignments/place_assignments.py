@@ -273,9 +273,12 @@ def _in_a_circle(fusion: Fusion) -> set[Assign]:
     before = {assign: reads(assign) for assign in of.values()}
     found: set[Assign] = set()
     for assign in reversed(of.values()):
-        waiting = list(before[assign])
-        for other in waiting:
-            waiting += (e for e in before[other] if e not in waiting)
+        left, waiting = list(before[assign]), set[Assign]()
+        while left and assign not in waiting:
+            other = left.pop()
+            if other not in waiting:
+                waiting.add(other)
+                left += before[other]
         if assign in waiting:
             found.add(assign)
             before[assign] = []  # its value is stored apart

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nfuser.compiler.ir.base import value
 from nfuser.compiler.ir.expr import ExpandDims, Permute, Slice, Squeeze
@@ -27,42 +27,21 @@ class Sliced:
 
 
 @value
-class Permuted:
-    """Axes in another order."""
-
-    order: tuple[int, ...]
-
-
-@value
-class NewAxes:
-    """Axes of extent 1, at their places in the result."""
-
-    axes: tuple[int, ...]
-
-
-@value
-class GoneAxes:
-    """Axes of extent 1 that are gone."""
-
-    axes: tuple[int, ...]
-
-
-Step: TypeAlias = Sliced | Permuted | NewAxes | GoneAxes
-
-
-class Key(NamedTuple):
+class Key:
     """What an array is indexed by."""
 
     key: tuple[Any, ...]
 
 
-class AxisOrder(NamedTuple):
+@value
+class AxisOrder:
     """In which order its axes stand then."""
 
     order: tuple[int, ...]
 
 
 Move: TypeAlias = Key | AxisOrder
+Step: TypeAlias = Sliced | Move
 
 
 def steps_to(
@@ -88,11 +67,16 @@ def _step(view: Slice | Permute | ExpandDims | Squeeze) -> Step:
         case Slice(_, result, starts, steps):
             return Sliced(starts, steps, result.shape)
         case Permute(order=order):
-            return Permuted(order)
+            return AxisOrder(order)
         case ExpandDims(axes=axes):
-            return NewAxes(axes)
+            return _at(axes, None)
         case Squeeze(axes=axes):
-            return GoneAxes(axes)
+            return _at(axes, 0)
+
+
+def _at(axes: tuple[int, ...], key: int | None) -> Key:
+    places = (key if k in axes else slice(None) for k in range(max(axes) + 1))
+    return Key((*places, ...))
 
 
 def symbols_in(steps: Sequence[Step]) -> list[sc.Scalar]:
@@ -119,22 +103,13 @@ def moves_of(
     steps: Sequence[Step], values: Mapping[sc.Scalar, int]
 ) -> tuple[Move, ...]:
     """Return the steps as a library takes them; ``values`` are those of the call."""
-    return tuple(_move(step, values) for step in steps)
+    return tuple(_key(s, values) if isinstance(s, Sliced) else s for s in steps)
 
 
-def _move(step: Step, values: Mapping[sc.Scalar, int]) -> Move:
-    match step:
-        case Sliced(starts, between, extents):
-            begin = scalar_walk.evaluate_all(starts, values)
-            count = scalar_walk.evaluate_all(extents, values)
-            return Key((*map(_slice, begin, between, count), ...))
-        case Permuted(order):
-            return AxisOrder(order)
-        case NewAxes(axes):
-            places = (None if k in axes else _ALL for k in range(max(axes) + 1))
-            return Key((*places, ...))
-        case GoneAxes(axes):
-            return Key((*(0 if k in axes else _ALL for k in range(max(axes) + 1)), ...))
+def _key(part: Sliced, values: Mapping[sc.Scalar, int]) -> Key:
+    begin = scalar_walk.evaluate_all(part.starts, values)
+    count = scalar_walk.evaluate_all(part.extents, values)
+    return Key((*map(_slice, begin, part.steps, count), ...))
 
 
 def view_of(array: Any, moves: Sequence[Move]) -> Any:
@@ -147,9 +122,6 @@ def view_of(array: Any, moves: Sequence[Move]) -> Any:
             turned = array.permute if hasattr(array, "permute") else array.transpose
             array = turned(move.order)
     return array
-
-
-_ALL = slice(None)
 
 
 def _slice(start: int, step: int, count: int) -> slice:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 
 import nfuser.codegen.primitives.cpu.features as features
+from nfuser.codegen.numba.llvm.vector_forms import name_forms
 from nfuser.codegen.primitives.cpu.math.value import FLOAT, I32, I64, Value
 
 ENTRIES = 32
@@ -60,20 +61,14 @@ def leave_open(module: Any) -> tuple[list[Any], str]:
         name = function.name.removeprefix(_PREFIX)
         numbers = module.globals[f"{function.name}.numbers"].initializer.constant
         table = LookupTable(name, tuple(x.constant for x in numbers))
-        wide = [_of_many(said, table, lanes) for lanes in _LANES]
-        for x in (_of_one(said, table), *wide):
+        forms = {lanes: _of_many(said, table, lanes) for lanes in _LANES}
+        for x in (_of_one(said, table), *forms.values()):
             x.linkage = "available_externally"
         function.blocks.clear()
         function.linkage = ""
         function.attributes.discard("alwaysinline")
-        forms = [
-            f"_ZGV_LLVM_N{lanes}v_{function.name}({x.name})"
-            for lanes, x in zip(_LANES, wide, strict=True)
-        ]
-        set.add(
-            function.attributes, f'"vector-function-abi-variant"="{",".join(forms)}"'
-        )
-        kept += [ir.Function(module, x.function_type, x.name) for x in wide]
+        name_forms(function, forms)
+        kept += [ir.Function(module, x.function_type, x.name) for x in forms.values()]
     return kept, str(said) if kept else ""
 
 
