@@ -156,7 +156,7 @@ GIVEN: dict[Any, Callable[[], tuple[Any, ...]]] = {
 }
 
 REFUSED: dict[str, str] = {
-    "Tracker.follow": "pass the arrays as arguments, and return what changes",
+    "Tracker.follow": "follow changes self.x outside itself that it also reads",
     "csr_rows": "loop `for k in range\\(start, stop\\)` over single elements",
     "components": "use one name only for what its body assigns to",
     "prim": r"it calls list.append\(\)",

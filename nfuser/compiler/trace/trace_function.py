@@ -44,7 +44,11 @@ from nfuser.compiler.trace.numpy.creation.conversions import converting
 from nfuser.compiler.trace.numpy.functions import HANDLERS
 from nfuser.compiler.trace.source_line import current_line, line_of
 from nfuser.compiler.trace.standins.array import TracedArray, wrap
-from nfuser.compiler.trace.standins.asked import AnewError, ask_to_rewrite
+from nfuser.compiler.trace.standins.asked import (
+    AnewError,
+    ask_to_rewrite,
+    ask_who_made,
+)
 from nfuser.compiler.trace.standins.dialect import is_of_torch
 from nfuser.compiler.trace.standins.literals import (
     array_of,
@@ -67,22 +71,28 @@ if TYPE_CHECKING:
 
 def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:
     """Trace ``function`` for arguments like those of ``call``."""
-    mode = _Mode()
+    mode, safe = _Mode(), None
     while True:
         tracer = _tracer(function, call)
         tracer.converts, tracer.makes = mode.converts, mode.makes
-        tracer.makes_ranges = mode.makes_ranges
+        tracer.makes_ranges, tracer.compares = mode.makes_ranges, mode.compares
         tracer.turns.ask = None if mode.rewrites else ask_to_rewrite
         tracer.plain = Plain(tracer) if mode.rewrites else None
         tracer.outside = mode.outside
         try:
             with converting() if mode.converts else nullcontext():
                 trace = _traced(tracer, function, call)
-            break
-        except AnewError as error:
-            more = mode.after(error)
+            if trace.raised is None or safe is None:
+                break
+            mode, safe = safe, None
+        except NfuserError as error:
+            more = mode.after(error) if isinstance(error, AnewError) else mode
             if more == mode:
-                raise
+                if safe is None:
+                    raise
+                more, safe = safe, None
+            elif safe is None and isinstance(error, AnewError) and error.is_doubt:
+                safe = replace(mode, compares=True)
             mode = more
     if trace.raised is not None:
         return trace
@@ -105,9 +115,12 @@ class _Mode:
     makes_ranges: bool = False  # and what lists integers, which others may be sizes of
     rewrites: bool = False
     outside: frozenset[int] = frozenset()
+    compares: bool = False  # arrays from outside, which may have gone into others
 
     def after(self, asked: AnewError) -> _Mode:
         """Return how to trace anew."""
+        if asked.is_doubt:
+            return replace(self, converts=True, makes=True, makes_ranges=self.makes)
         is_made = asked.is_assigned and self.makes and asked.outside is None
         if is_made and self.rewrites and not asked.is_of_loop:
             return replace(self, makes_ranges=True)
@@ -335,6 +348,7 @@ def _capture(tracer: Tracer, snapshot: Snapshot, item: Any) -> TensorView | None
     if found is None:
         made = made_while_tracing(tracer, item)
         if made is not None:
+            _see_who_made(tracer, snapshot, is_range=made.dtype.is_integer)
             return made
         found = snapshot.keep(item)
     if root := tracer.assigned.get(found.slot):
@@ -352,6 +366,16 @@ def _capture(tracer: Tracer, snapshot: Snapshot, item: Any) -> TensorView | None
         if is_table:
             tracer.tables.add(held)
     return tracer.captured[found.slot]
+
+
+def _see_who_made(tracer: Tracer, snapshot: Snapshot, *, is_range: bool) -> None:
+    """Let the trace depend on what such an array may have been computed of."""
+    if not snapshot.holds_arrays():
+        return
+    sees_makers = tracer.makes_ranges if is_range else tracer.makes
+    if not (tracer.compares or sees_makers):
+        ask_who_made()
+    snapshot.compare_all()
 
 
 def _outside(tracer: Tracer, snapshot: Snapshot, item: Any) -> Any:

@@ -48,7 +48,8 @@ class Tracer:
     makes the stand-in of a tensor; ``capture`` makes an input of a foreign array,
     ``vary`` a variable of that, and ``list_items`` an array of a list. ``made`` lists
     the stand-ins of arrays; ``converts`` says that NumPy's conversions take them,
-    ``makes`` that its functions which make arrays give them. ``dialect`` is what
+    ``makes`` that its functions which make arrays give them, ``compares`` that arrays
+    from outside may have gone into whatever else is an array. ``dialect`` is what
     stand-ins speak now, ``array_class`` what they say they are; ``note`` is told of
     what the trace depends on. ``outside`` are arrays that are assigned to and are no
     arguments, and ``stand_for`` what stands for one; ``owner`` is the captured array
@@ -80,7 +81,7 @@ class Tracer:
         today: Any = builder.questions.today  # one dictionary, be it empty by now
         self.today: dict[Scalar, int] = {} if today is None else today
         self.namespace: Any = None
-        self.converts = self.makes = self.makes_ranges = False
+        self.converts = self.makes = self.makes_ranges = self.compares = False
         self.plain: Any = None  # what functions call that were written anew
         self.dialect = self.home = NUMPY
         self.array_class: type = np.ndarray

@@ -141,6 +141,11 @@ class Snapshot:
         if may_write(code):
             self._versions.hold(self._finder.values.items())
 
+    def holds_arrays(self) -> bool:
+        """Tell whether there are arrays from outside that NumPy may compute with."""
+        self._index()
+        return bool(self._origins)
+
     def holds(self, item: Any) -> bool:
         """Tell whether ``item`` is from outside, and closed."""
         return any(found is item for found in self._finder.closed)
@@ -193,12 +198,16 @@ class Snapshot:
             source = hidden(self._finder.values.items())
         if source is not None or not can_keep(item):
             raise refusals.unknown_array(tuple(item.shape), source)
+        self.compare_all()
+        origin, held = self._tables.keep(item)
+        return self._input(origin, held, type(held))
+
+    def compare_all(self) -> None:
+        """Note an array that plain NumPy may have computed of any from outside."""
         self.elements.use_all()
         values = self._finder.values
         known = [origins[0] for origins in self._origins.values()]
         warn_of_compared((origin, values[origin]) for origin in known)
-        origin, held = self._tables.keep(item)
-        return self._input(origin, held, type(held))
 
     def draw(self, stream: Any, *, on_device: bool = False) -> tuple[int, int]:
         """Note a draw call; return the slot of the key, and how many came before.

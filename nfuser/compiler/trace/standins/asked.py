@@ -42,6 +42,7 @@ class AnewError(NfuserError):
 
     is_assigned = False
     is_of_loop = False  # or of a branch: the function is to be written anew
+    is_doubt = False  # whether an array was made, or computed of arrays from outside
     outside: Any = None
 
 
@@ -127,6 +128,11 @@ _MADE = (
 def to_be_assigned(message: str = _MADE) -> ConversionError:
     """Ask for a trace in which arrays that are made inside may be assigned to."""
     return _made(message, is_assigned=True)
+
+
+def ask_who_made() -> None:
+    """Ask for a trace that sees all arrays made inside, so others were computed."""
+    raise _made(_MADE, is_doubt=True)
 
 
 def _made(message: str, **asked: Any) -> ConversionError:

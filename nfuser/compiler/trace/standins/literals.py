@@ -64,8 +64,8 @@ def constant(t: Tracer, item: np.ndarray[Any, Any]) -> TensorView:
 def made_while_tracing(t: Tracer, item: Any) -> TensorView | None:
     """Return what ``np.zeros(n)``, ones, full or arange made in the function itself.
 
-    Nothing else has such elements and no name outside; all it depends on are sizes
-    and numbers, which are guards by now.
+    All it depends on are sizes and numbers, which are guards by now, unless NumPy
+    computed it of arrays from outside.
     """
     if type(item) is not np.ndarray or item.dtype.kind not in "biufc":
         return None
