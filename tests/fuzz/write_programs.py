@@ -38,12 +38,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+_RAISED = (
+    NfuserError,
+    ValueError,
+    IndexError,
+    TypeError,
+    NameError,
+    ZeroDivisionError,
+)
+
+
 def outcome(function: Any, given: list[Any]) -> tuple[str, Any]:
     """Return how a call ended, and what it returned or raised."""
     try:
         with np.errstate(all="ignore"):
             return "returned", function(*given)
-    except (NfuserError, ValueError, IndexError, TypeError, NameError) as error:
+    except _RAISED as error:
         return "raised", error
 
 
@@ -128,8 +138,8 @@ def _one_call(
     if how == "raised" and min(mine[0].shape) < _SMALL and _MAY_SKIP.search(text):
         outside[...] = after  # what kernels read beyond an array is clipped
         return
-    if isinstance(wanted, UnboundLocalError):
-        outside[...] = after  # what no turn has bound is zero
+    if isinstance(wanted, UnboundLocalError | ZeroDivisionError):
+        outside[...] = after  # what no turn has bound is zero, such an average nan
         return
     if how != done:
         error = wanted if how == "raised" else found

@@ -62,13 +62,14 @@ class TurnIndex:
     """A number by which an array is read along an axis, in each turn of a loop.
 
     ``within`` are the definitions of the bodies in which it is read, those of loops
-    around them last.
+    around them last; ``trips`` says how many turns their counters count.
     """
 
     index: TensorView
     extent: Scalar
     axis: int
-    within: tuple[dict[TensorView, Expr], ...] = ()
+    within: tuple[Mapping[TensorView, Expr], ...] = ()
+    trips: tuple[tuple[TensorView, Scalar], ...] = ()
 
 
 @dataclass(slots=True)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -23,19 +22,17 @@ from nfuser.compiler.ir.expr import (
 )
 from nfuser.compiler.ir.fusion import Fusion, with_sources
 from nfuser.compiler.ir.point_op import POINT_OPS
-from nfuser.compiler.ops.loops.induction import Counts
 from nfuser.compiler.ops.loops.read_places import require_places
 from nfuser.compiler.ops.loops.stacked import emit_loop
 from nfuser.compiler.ops.unread import live_or_checked
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from nfuser.compiler.ir.expr import Home
     from nfuser.compiler.ir.scalars.scalar import Scalar
     from nfuser.compiler.ir.tensor import TensorView
     from nfuser.compiler.ops.builder import Builder, TurnIndex
-    from nfuser.compiler.ops.loops.induction import Counted
 
 
 class Body:
@@ -117,11 +114,16 @@ def _parameter(b: Builder, held: TensorView, *, by_value: bool = False) -> Tenso
 
 @node
 class Closed:
-    """A body, what it reads beside the carried values, and by which numbers."""
+    """A body, what it reads beside the carried values, and by which numbers.
+
+    ``turn`` is its counter; ``definition`` says what those numbers are.
+    """
 
     fusion: Fusion
     reads: tuple[TensorView, ...]
-    places: tuple[tuple[TurnIndex, Counted | None], ...] = ()
+    turn: TensorView
+    places: tuple[TurnIndex, ...]
+    definition: Mapping[TensorView, Expr]
 
 
 class _Closing:
@@ -151,21 +153,8 @@ class _Closing:
             arguments.append(Argument(count, body.turn, by_value=True))
         name = f"{self._b.name}_body"
         fusion = Fusion(name, [*arguments, *self._own], found)
-        return Closed(fusion, tuple(self._reads), self._places(definition))
-
-    def _places(
-        self, definition: dict[TensorView, Expr]
-    ) -> tuple[tuple[TurnIndex, Counted | None], ...]:
-        """Return the places that are read, and what the turns of this loop count."""
-        body = self._body
-        own = {t: e for e in body.exprs for t in results(e)}
-        found: list[tuple[TurnIndex, Counted | None]] = []
-        for place in body.places or ():
-            known = ChainMap(definition, *place.within)
-            counts = Counts(body.turn, known)
-            inside = replace(place, within=(*place.within, own))
-            found.append((inside, counts.of(place.index)))
-        return tuple(found)
+        places = tuple(body.places or ())
+        return Closed(fusion, tuple(self._reads), body.turn, places, definition)
 
     def _read(self, t: TensorView, definition: dict[TensorView, Expr]) -> TensorView:
         """Return what stands for ``t`` in the body; from outside, it is an operand."""
@@ -211,7 +200,7 @@ def loop(
 ) -> tuple[TensorView, ...]:
     """Return the carried values after the last iteration, then what all added."""
     if trips is not None and flag is None:
-        require_places(b, closed.places, trips)
+        require_places(b, closed, trips)
     outputs = closed.fusion.outputs
     made = [replace(t, source=b.source) for t in carried]
     for added in outputs[len(carried) :]:

@@ -3,33 +3,37 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nfuser.compiler.ir.scalars.functions import less
-from nfuser.compiler.ops.loops.induction import ends_of
+from nfuser.compiler.ops.loops.turn_ends import TurnEnds
 from nfuser.errors import AxisError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from nfuser.compiler.ir.scalars.scalar import Scalar
     from nfuser.compiler.ops.builder import Builder, TurnIndex
-    from nfuser.compiler.ops.loops.induction import Counted
+    from nfuser.compiler.ops.loops.loop import Closed
 
 
-def require_places(
-    b: Builder, places: Iterable[tuple[TurnIndex, Counted | None]], trips: Scalar
-) -> None:
+def require_places(b: Builder, closed: Closed, trips: Scalar) -> None:
     """Refuse numbers of a loop of ``trips`` turns that name elements beyond an axis.
 
     Those that are not counted by its turns are left to the loop around it.
     """
-    listed = list(places)
-    if not listed or not b.ask(less(0, trips), usual=1):
+    if not closed.places or not b.ask(less(0, trips), usual=1):
         return
-    for place, counted in listed:
-        if counted is not None:
-            _require(b, place, *ends_of(trips, counted))
+    for read in closed.places:
+        place = replace(
+            read,
+            within=(*read.within, closed.definition),
+            trips=(*read.trips, (closed.turn, trips)),
+        )
+        known = TurnEnds(ChainMap(*place.within), dict(place.trips))
+        ends = known.of(place.index)
+        if ends is not None:
+            _require(b, place, *ends)
         elif b.places is not None:
             b.places.append(place)
 

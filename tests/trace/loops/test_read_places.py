@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elements that turns of loops read are there, or IndexError is raised as by NumPy."""
+
+# Programs are given, and give, what has no static type.
+# pyright: basic
+
+from __future__ import annotations
+
+import itertools
+import linecache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import nfuser
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIZES = (1, 2, 3, 4, 5, 7, 9)
+ONE = """\
+def program(x, n, m):
+    s = x[0] * 0
+    for i in range(n):
+        s = s * 0.5 + x[{}]
+    return s
+"""
+TWO = """\
+def program(x, n, m):
+    s = x[0] * 0
+    for i in range(n):
+        for j in range(m):
+            s = s * 0.5 + x[{}]
+    return s
+"""
+COUNTED = (
+    "i", "-i - 1", "-2 * i", "i % 3", "(i + 1) % 3", "(5 - i) % 4",
+    "i // 2", "(i + 1) // 2 - 2", "-(i // 2)", "i * i", "n * i", "m * i - 3",
+    "i % 3 - 2", "np.minimum(i, 2)", "np.maximum(i, m) - 1", "n - i",
+    "4 - i % 2", "2 * (i % 3)",
+)  # fmt: skip
+TOGETHER = (
+    "i + j", "i - j", "2 * i + j", "i + m * j", "(i + j) % 3", "j - 2 * i - 1",
+    "j % 2 + i", "i - i + j",
+)  # fmt: skip
+
+
+def made(template: str, index: str) -> Callable[..., Any]:
+    text = template.format(index)
+    file = f"<reads {index}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    space: dict[str, Any] = {"np": np}
+    exec(compile(text, file, "exec"), space)  # noqa: S102 (our own)
+    return space["program"]
+
+
+def outcome(function: Callable[..., Any], *args: Any) -> Any:
+    try:
+        return float(function(*args))
+    except IndexError:
+        return "IndexError"
+
+
+@pytest.mark.parametrize(
+    ("template", "index"),
+    [(ONE, x) for x in COUNTED] + [(TWO, x) for x in TOGETHER],
+)
+def test_a_place_that_is_not_there_raises(template: str, index: str) -> None:
+    plain = made(template, index)
+    fused = nfuser.fuse(plain, backend="interpret")
+    for size, n, m in itertools.product(SIZES, (0, 1, 2, 3, 5), (0, 1, 3)):
+        x = np.arange(size) * 1.0 + 1
+        expected = outcome(plain, x, n, m)
+        sums = isinstance(expected, float)
+        found = outcome(fused, x, n, m)
+        assert found == (pytest.approx(expected) if sums else expected), (size, n, m)
