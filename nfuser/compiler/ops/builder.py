@@ -68,7 +68,7 @@ class TurnIndex:
     index: TensorView
     extent: Scalar
     axis: int
-    within: tuple[Mapping[TensorView, Expr], ...] = ()
+    within: tuple[dict[TensorView, Expr], ...] = ()
     trips: tuple[tuple[TensorView, Scalar], ...] = ()
 
 

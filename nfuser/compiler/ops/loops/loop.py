@@ -27,7 +27,7 @@ from nfuser.compiler.ops.loops.stacked import emit_loop
 from nfuser.compiler.ops.unread import live_or_checked
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Generator, Sequence
 
     from nfuser.compiler.ir.expr import Home
     from nfuser.compiler.ir.scalars.scalar import Scalar
@@ -123,7 +123,7 @@ class Closed:
     reads: tuple[TensorView, ...]
     turn: TensorView
     places: tuple[TurnIndex, ...]
-    definition: Mapping[TensorView, Expr]
+    definition: dict[TensorView, Expr]
 
 
 class _Closing:
@@ -200,7 +200,7 @@ def loop(
 ) -> tuple[TensorView, ...]:
     """Return the carried values after the last iteration, then what all added."""
     if trips is not None and flag is None:
-        require_places(b, closed, trips)
+        require_places(b, closed.places, closed.definition, (closed.turn, trips))
     outputs = closed.fusion.outputs
     made = [replace(t, source=b.source) for t in carried]
     for added in outputs[len(carried) :]:

@@ -12,23 +12,33 @@ from nfuser.compiler.ops.loops.turn_ends import TurnEnds
 from nfuser.errors import AxisError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nfuser.compiler.ir.expr import Expr
     from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.compiler.ir.tensor import TensorView
     from nfuser.compiler.ops.builder import Builder, TurnIndex
-    from nfuser.compiler.ops.loops.loop import Closed
 
 
-def require_places(b: Builder, closed: Closed, trips: Scalar) -> None:
-    """Refuse numbers of a loop of ``trips`` turns that name elements beyond an axis.
+def require_places(
+    b: Builder,
+    places: Iterable[TurnIndex],
+    definition: dict[TensorView, Expr],
+    turn: tuple[TensorView, Scalar],
+) -> None:
+    """Refuse numbers of a loop's body that name elements beyond an axis.
 
-    Those that are not counted by its turns are left to the loop around it.
+    ``turn`` is its counter, and how many turns there are. What is not counted by them
+    is left to the loop around it.
     """
-    if not closed.places or not b.ask(less(0, trips), usual=1):
+    listed = list(places)
+    if not listed or not b.ask(less(0, turn[1]), usual=1):
         return
-    for read in closed.places:
+    for read in listed:
         place = replace(
             read,
-            within=(*read.within, closed.definition),
-            trips=(*read.trips, (closed.turn, trips)),
+            within=(*read.within, definition),
+            trips=(*read.trips, turn),
         )
         known = TurnEnds(ChainMap(*place.within), dict(place.trips))
         ends = known.of(place.index)

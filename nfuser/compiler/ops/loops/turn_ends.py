@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nfuser.compiler.ir.expr import Expr
+    from nfuser.compiler.ir.point_op import PointOp
     from nfuser.compiler.ir.scalars.scalar import Scalar
     from nfuser.compiler.ir.tensor import TensorView
 
@@ -59,7 +60,7 @@ class TurnEnds:
             case _:
                 return None
 
-    def _of_two(self, op: object, left: TensorView, right: TensorView) -> Ends | None:
+    def _of_two(self, op: PointOp, left: TensorView, right: TensorView) -> Ends | None:
         by = self._same(right)
         if op is _REMAINDER:
             return self._remainder(left, by)
