@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nfuser.compiler.dtypes import DType
 from nfuser.compiler.ir.base import node
@@ -27,7 +27,7 @@ from nfuser.compiler.ops.loops.stacked import emit_loop
 from nfuser.compiler.ops.unread import live_or_checked
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from nfuser.compiler.ir.expr import Home
     from nfuser.compiler.ir.scalars.scalar import Scalar
@@ -92,13 +92,20 @@ def recorded(
         yield body
     finally:
         b.places = around
-        own = b.exprs[begin:]
-        inputs = [e for e in own if _is_input(e)]
-        b.exprs[begin:] = inputs
-        b.constants.clear()
-        b.constants.update(constants)
-        body.exprs = [e for e in own if not _is_input(e)]
-        outer.update((t, e) for e in inputs for t in results(e))
+        body.exprs = taken_back(b, begin, constants)
+        outer.update((t, e) for e in b.exprs[begin:] for t in results(e))
+
+
+def taken_back(b: Builder, begin: int, constants: Mapping[Any, Any]) -> list[Expr]:
+    """Return what was written since there were ``begin`` expressions, and unwrite it.
+
+    Inputs stay: they are those of the whole fusion.
+    """
+    own = b.exprs[begin:]
+    b.exprs[begin:] = [e for e in own if _is_input(e)]
+    b.constants.clear()
+    b.constants.update(constants)
+    return [e for e in own if not _is_input(e)]
 
 
 def _is_input(expr: Expr) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import nfuser.compiler.ops.loops.loop as verb
 from nfuser.compiler.dtypes import check_fits
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from nfuser.compiler.ir.scalars.scalar import Scalar
     from nfuser.compiler.ir.tensor import TensorView
     from nfuser.compiler.trace.tracer import Tracer
+
+
+FormChange: TypeAlias = "tuple[Form, Form]"  # of a value: as it begins, as it goes on
 
 
 @node
@@ -60,16 +63,22 @@ def run_loop(
     flag: int | None = None,
     backwards: bool = False,
     slots: Mapping[int, int] = MappingProxyType({}),
+    known: dict[int, FormChange] | None = None,
 ) -> tuple[list[Any], list[Any]]:
     """Return the carried values after the loop, and what iterations added.
 
     ``slots`` are the arguments of the call, by the numbers of the values that belong in
     them. ``body`` takes the values and how many iterations came before; it may run more
-    than once, where numbers of Python's become arrays.
+    than once, where numbers of Python's become arrays. Values that begin in the form of
+    another time are given what they were ``known`` to become; that is put there, too.
     """
     b = t.builder
     b.source = t.turns.line()
     first = leaves(t, inits, names)
+    at_first = [one.form for one in first]
+    for k, (before, after) in (known or {}).items():
+        if k < len(first) and at_first[k] == before:
+            first[k] = _in_form(t, first[k], after)
     for _ in range(_MOST_FORMS):
         forms = [one.form for one in first]
         begun = real_parts(t, first)
@@ -84,6 +93,9 @@ def run_loop(
     else:
         message = "start with arrays: the numbers that the loop carries change again"
         raise TraceError(message)
+    if known is not None:
+        known.clear()
+        known.update(enumerate(zip(at_first, forms, strict=True)))
     outputs = recording.outputs
     if not outputs:  # but it may raise
         again = partial(_with_nothing, body)

@@ -52,7 +52,8 @@ def run_counted(
         return is_inside(at) & (before < at if turns.step > 0 else before > at)
 
     before = State(t, variables)
-    turning = Turning(plain, variables, (*names, _COUNTER))
+    site = plain.site(body.__code__)
+    turning = Turning(plain, variables, (*names, _COUNTER), site)
     try:
         turning.run(turn, None, stop, is_inside(first), goes_on)
     except AnewError:

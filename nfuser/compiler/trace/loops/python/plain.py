@@ -22,21 +22,14 @@ import numpy as np
 
 import nfuser.compiler.ops as ops
 import nfuser.compiler.ops.loops.loop as verb
-import nfuser.compiler.trace.call.tree as tree
 import nfuser.compiler.trace.loops.effects.writers as writers
-import nfuser.compiler.trace.loops.forms as forms
-import nfuser.compiler.trace.standins.host_numbers as known
-from nfuser.compiler.ir.expr import FOLDING, Loop
 from nfuser.compiler.ir.scalars.functions import less
 from nfuser.compiler.trace.captures.parts import is_users_file
 from nfuser.compiler.trace.loops.effects.harmless import is_harmless
-from nfuser.compiler.trace.loops.effects.lasting import Lasting
+from nfuser.compiler.trace.loops.python.choices import Choices
 from nfuser.compiler.trace.loops.python.complaints import (
     ASSERTION,
-    MOST_NESTED,
-    RECURSION,
     name_of,
-    raising,
     refused,
     without_source,
 )
@@ -44,28 +37,24 @@ from nfuser.compiler.trace.loops.python.counted import run_counted
 from nfuser.compiler.trace.loops.python.extremes import extreme
 from nfuser.compiler.trace.loops.python.items import OpenItems, open_items, opening
 from nfuser.compiler.trace.loops.python.ranges import ComputedRange
-from nfuser.compiler.trace.loops.python.shared import mark_shared
 from nfuser.compiler.trace.loops.python.state import (
-    UNBOUND,
     State,
     Variables,
-    is_array,
-    is_same,
 )
 from nfuser.compiler.trace.loops.python.tables import length_of
-from nfuser.compiler.trace.loops.python.turns import Turning, run_one
-from nfuser.compiler.trace.loops.rewriting.jumps import PREFIX
+from nfuser.compiler.trace.loops.python.turns import Turning
 from nfuser.compiler.trace.loops.rewriting.originals import originals
 from nfuser.compiler.trace.loops.rewriting.rewritten import RUNTIME, rewritten
 from nfuser.compiler.trace.numpy.generators import method_of
 from nfuser.compiler.trace.standins.asked import AnewError
 from nfuser.compiler.trace.standins.standin import Standin
 from nfuser.compiler.trace.watch.unrolled import MOST_UNROLLED
-from nfuser.errors import NfuserError, TraceError
+from nfuser.errors import TraceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from nfuser.compiler.trace.loops.python.sites import BodySite
     from nfuser.compiler.trace.tracer import Tracer
 
 _MOST_OTHERS = 300  # of a loop whose body cannot be run once for all
@@ -85,13 +74,12 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-class Plain(Lasting):
+class Plain(Choices):
     """What the functions of one trace that were written anew call."""
 
     def __init__(self, tracer: Tracer) -> None:
         super().__init__(tracer)
         self._cell = CellType(self)
-        self._choices = 0  # one within the other
         self._ufuncs: dict[np.ufunc, Callable[..., Any]] = {}
         self._of_kind: dict[type, Callable[[Any], Any]] = {
             FunctionType: self._function,
@@ -172,18 +160,6 @@ class Plain(Lasting):
         """Return what makes a range whose bounds may be open."""
         return opening(self._t, function) or self.call(function)
 
-    def is_unknown(self, x: Any) -> bool:
-        """Tell whether ``x`` is one truth value that a call computes."""
-        if not isinstance(x, Standin) or not hasattr(type(x), "_remake"):
-            return False
-        held = self._t.operand(x)
-        return not held.ndim and known.host_number(self._t.builder, held) is None
-
-    def truth(self, x: Any) -> Any:
-        """Return ``x`` as a truth value of the trace."""
-        t = self._t
-        return t.wrap(ops.truth(t.builder, t.tensor(x)))
-
     def not_(self, x: Any) -> Any:
         """Return ``not x``."""
         if not self.is_unknown(x):
@@ -223,123 +199,11 @@ class Plain(Lasting):
             return self.truth(x) if bool(y) is wanted else bool(y)
         return self._t.call(combine, self.truth(x), self.truth(y))
 
-    def pick(self, test: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
-        """Return ``then() if test else other()``."""
-        if not self.is_unknown(test):
-            return then() if test else other()
-        return self._sides(test, (then, other), ())
-
     def asserted(self, x: Any) -> Any:
         """Return what is asserted, if it is known."""
         if self.is_unknown(x):
             raise TraceError(ASSERTION)
         return x
-
-    def tail(self, test: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
-        """Return what one of two ends of a function returns."""
-        return self.pick(test, then, other)
-
-    def choose(
-        self,
-        test: Any,
-        then: Callable[[], Any],
-        other: Callable[[], Any],
-        names: tuple[str, ...],
-    ) -> None:
-        """Run one of two branches; ``names`` are the variables that are read later."""
-        if not self.is_unknown(test):
-            _ = then() if test else other()
-            return
-        self._sides(test, (then, other), names)
-
-    def _sides(self, test: Any, sides: tuple[Any, Any], names: tuple[str, ...]) -> Any:
-        """Run both sides of a choice, and choose between what they leave."""
-        if self._choices == MOST_NESTED:
-            raise TraceError(RECURSION)
-        self._choices += 1
-        try:
-            return self._chosen(test, sides, names)
-        except NfuserError:
-            raise
-        except Exception as error:
-            raise raising(error) from error
-        finally:
-            self._choices -= 1
-
-    def _chosen(self, test: Any, sides: tuple[Any, Any], names: tuple[str, ...]) -> Any:
-        t, pred = self._t, self.truth(test)
-        variables = Variables(*sides)
-        before = State(t, variables)
-        if any(self._is_dear(side, before) for side in sides):
-            return run_one(self, variables, names, pred, sides)
-        ends: list[tuple[Any, dict[str, Any], dict[int, tuple[Any, Any]]]] = []
-        chosen: dict[int, tuple[Any, Any]] = {}  # as each side leaves them
-        for side in sides:
-            try:
-                with self.perhaps():
-                    value = side()
-                held = {id(x): (x, x._held) for x in before.written()}
-                left = {n: variables[n] for n in names}
-                ends.append((value, left, held))
-                for x in filter(is_array, tree.flatten((value, left))[0]):
-                    x._operand()  # which is read here, if it may be read at all
-                    chosen.setdefault(id(x), (x, x._chosen_of))
-            finally:
-                before.restore()
-        (one, ours, mine), (two, theirs, others) = ends
-        for x, _ in chosen.values():
-            x._chosen_of = ()
-        # First, as a name may hold such an array on one side, and another on the other.
-        for key, (x, _) in (mine | others).items():
-            held = [side.get(key, (x, x._held))[1] for side in (mine, others)]
-            found = ops.where(t.builder, t.tensor(pred), *held)
-            self.assign(x, t.wrap(found))
-        merged = {n: self._merged(pred, ours[n], theirs[n], n) for n in names}
-        found = self._merged(pred, one, two, "what is returned")
-        others = {key: [a for a, _ in arrays] for key, (_, arrays) in chosen.items()}
-        for name, given in merged.items():
-            sides = ours[name], theirs[name]
-            variables[name] = mark_shared(t, given, before, sides, others)
-        found = mark_shared(t, found, before, (one, two), others)
-        for x, arrays in chosen.values():
-            x._chosen_of = arrays
-        return found
-
-    def assign(self, x: Any, found: Any) -> None:
-        """Let an array that was there have other elements."""
-        import nfuser.compiler.trace.numpy.movement.writes as writes  # noqa: PLC0415
-
-        writes.write(self._t, x, found, "unsafe")
-
-    def _is_dear(self, side: Callable[[], Any], before: State) -> bool:
-        b = self._t.builder
-        try:
-            with self.perhaps(), verb.recorded(b, ()) as body:
-                side()
-        finally:
-            before.restore()
-        return any(isinstance(e, (*FOLDING, Loop)) for e in body.exprs)
-
-    def _merged(self, pred: Any, yes: Any, no: Any, name: str) -> Any:
-        if yes is no or is_same(yes, no):
-            return yes
-        if yes is UNBOUND or no is UNBOUND:
-            # Nobody reads a value that is to be returned and is not there.
-            is_ours = name.startswith(PREFIX)
-            return (no if yes is UNBOUND else yes) if is_ours else UNBOUND
-        (ours, shape), (theirs, other) = tree.flatten(yes), tree.flatten(no)
-        if shape != other:
-            message = (
-                f"bind {name} to values of one structure in both branches: which one "
-                f"runs is not known while tracing; found {yes!r} and {no!r}"
-            )
-            raise TraceError(message)
-        pairs = zip(ours, theirs, strict=True)
-        found = [
-            x if is_same(x, y) else forms.between(self._t, pred, x, y, name)
-            for x, y in pairs
-        ]
-        return tree.unflatten(shape, found)
 
     def loop(
         self,
@@ -357,13 +221,15 @@ class Plain(Lasting):
         if found is None:
             self._each(turns, body, variables, stop)
             return
+        site = self.site(body.__code__)
         is_short = found.length is not None and found.length <= MOST_UNROLLED
-        if is_short and not (stop and self._stops_unknown(body, variables, stop)):
+        stops = is_short and stop and self._stops_unknown(body, variables, stop, site)
+        if is_short and not stops:
             self._each(found, body, variables, stop)
             return
         if not self._t.ask(less(0, found.trips), usual=1):
             return
-        turning = Turning(self, variables, names)
+        turning = Turning(self, variables, names, site)
         before = State(self._t, variables)
         try:
             turning.run(lambda turn: body(found.item(turn)), found.trips, stop)
@@ -386,7 +252,7 @@ class Plain(Lasting):
     ) -> None:
         """Run ``while test(): body()`` until ``stop`` is true."""
         variables = Variables(test, body)
-        count = 0
+        site, count = self.site(body.__code__), 0
         while True:
             goes_on = test()
             is_open = self.is_unknown(goes_on)
@@ -395,12 +261,12 @@ class Plain(Lasting):
             is_open = is_open or (
                 not count
                 and stop is not None
-                and self._stops_unknown(lambda _: body(), variables, stop)
+                and self._stops_unknown(lambda _: body(), variables, stop, site)
             )
             if is_open or count >= MOST_UNROLLED:
                 before = State(self._t, variables)
                 try:
-                    turning = Turning(self, variables, names)
+                    turning = Turning(self, variables, names, site)
                     turning.run(lambda _: body(), None, stop, goes_on, test)
                 except AnewError:
                     raise
@@ -428,13 +294,18 @@ class Plain(Lasting):
                 return
 
     def _stops_unknown(
-        self, body: Callable[[Any], None], variables: Variables, stop: str
+        self,
+        body: Callable[[Any], None],
+        variables: Variables,
+        stop: str,
+        site: BodySite,
     ) -> bool:
         """Tell whether it is not known after a first turn if there is a second."""
         before = State(self._t, variables)
         try:
-            with self.perhaps(), verb.recorded(self._t.builder, ()) as opened:
-                self._t.builder.weak[opened.turn] = int
+            b = self._t.builder
+            with self.perhaps(), verb.recorded(b, ()) as opened, self.inside(site):
+                b.weak[opened.turn] = int
                 body(self._t.wrap(opened.turn))
                 return self.is_unknown(variables[stop])
         except AnewError:

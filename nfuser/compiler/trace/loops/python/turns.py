@@ -13,6 +13,13 @@ import nfuser.compiler.ops as ops
 import nfuser.compiler.trace.call.tree as tree
 from nfuser.compiler.ir.scalars.functions import equal
 from nfuser.compiler.trace.loops.carried import leaf
+from nfuser.compiler.trace.loops.python.sites import (
+    BodySite,
+    Settled,
+    arrays_at,
+    places,
+    root_of,
+)
 from nfuser.compiler.trace.loops.python.state import (
     UNBOUND,
     State,
@@ -21,6 +28,7 @@ from nfuser.compiler.trace.loops.python.state import (
     is_same,
 )
 from nfuser.compiler.trace.loops.record import IterationStep, run_loop
+from nfuser.compiler.trace.standins.asked import AnewError
 from nfuser.compiler.trace.standins.standin import Standin
 from nfuser.errors import ShapeError, TraceError
 
@@ -28,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.compiler.trace.loops.record import FormChange
     from nfuser.compiler.trace.tracer import Tracer
 
 _MOST_ATTEMPTS = 40
@@ -37,22 +46,98 @@ class _AgainError(Exception):
     """A body carries more than it was given."""
 
 
+class _OtherError(Exception):
+    """What was found out about a body before does not hold now."""
+
+
 class Turning:
-    """One loop; ``names`` are the variables that it may carry on."""
+    """One loop; ``names`` are the variables that it may carry on.
+
+    It begins with what was found out at its ``site`` before, if that holds once more.
+    """
 
     def __init__(
-        self, plain: Any, variables: Variables, names: tuple[str, ...]
+        self, plain: Any, variables: Variables, names: tuple[str, ...], site: BodySite
     ) -> None:
         self._plain = plain
         self._t: Tracer = plain._t
         self._variables = variables
-        self._names = [n for n in names if n in variables]
+        self._all = [n for n in names if n in variables]
+        self._site = site
+        self._begin()
+        if site.settled is not None:
+            self._begin_with(site.settled)
+
+    def _begin(self) -> None:
+        variables = self._variables
+        self._names = list(self._all)
         self._carried = [n for n in self._names if _can_begin(variables[n])]
         self._starts: dict[str, _Zeros] = {}  # of variables that are unbound before
         self._roots: list[Any] = []  # arrays that the body writes into
         self._shared: set[str] = set()
         self._chosen: set[str] = set()  # a choice may have left what was there
         self._may_be: dict[str, dict[int, Any]] = {}  # arrays that turns bind names to
+        self._known: Settled | None = None  # what is to be found once more
+
+    def _begin_with(self, found: Settled) -> None:
+        held = self._variables.all()
+        self._known = found
+        self._names = [n for n in self._names if n not in found.left]
+        unbound = {n for n in found.starts if held.get(n) is UNBOUND}
+        self._starts = {n: found.starts[n] for n in unbound}
+        self._carried = [
+            n for n in found.carried if n in self._carried or n in unbound
+        ] + [n for n in self._carried if n not in {*found.carried, *found.left}]
+        self._roots = arrays_at(found.roots, held)
+        for name, arrays in found.may_be.items():
+            self._may_be[name] = {id(x): x for x in arrays_at(arrays, held)}
+
+    def _known_forms(self, held: list[Any]) -> dict[int, FormChange]:
+        """Return what became of the forms of values the time before."""
+        found: dict[int, FormChange] = {}
+        at = 0
+        for name, value in zip(self._carried, held, strict=True):
+            count = len(tree.flatten(value)[0])
+            forms = () if self._known is None else self._known.forms.get(name, ())
+            if len(forms) == count:
+                found |= enumerate(forms, at)
+            at += count
+        return found
+
+    def _require_known(
+        self, before: State, own: dict[str, Any], begun: list[Any]
+    ) -> None:
+        """Begin as if nothing was known if some of it is not found once more."""
+        if self._known is None:
+            return
+        now = self._variables
+        is_found = all(now[n] is before.names[n] for n in self._known.left)
+        is_found &= all(
+            now[n] is not own[n] for n, start in self._starts.items() if start.made
+        )
+        pairs = zip(self._roots, begun, strict=False)
+        is_found &= all(root._held is not held for root, held in pairs)
+        if not is_found:
+            raise _OtherError
+
+    def _settled(self, before: State, forms: dict[int, FormChange]) -> Settled:
+        """Return what was found out."""
+        known: dict[str, list[FormChange]] = {}
+        at = 0
+        for name in self._carried:
+            start = self._starts.get(name)
+            flat = tree.flatten(before.names[name])[0] if start is None else start.made
+            count = len(flat)
+            known[name] = [forms[k] for k in range(at, at + count)]
+            at += count
+        return Settled(
+            tuple(self._carried),
+            frozenset(self._all) - frozenset(self._names),
+            dict(self._starts),
+            places(self._roots, before.names),
+            {n: places(x.values(), before.names) for n, x in self._may_be.items()},
+            known,
+        )
 
     def run(
         self,
@@ -86,6 +171,13 @@ class Turning:
                 self._recorded(body, trips, flag, goes_on)
             except _AgainError:
                 continue
+            except AnewError:
+                raise
+            except Exception:
+                if self._known is None:
+                    raise
+                self._begin()
+                continue
             return
         message = "write the loop with nfuser.lax: what it carries changes again"
         raise TraceError(message)
@@ -104,6 +196,7 @@ class Turning:
             for n in self._carried
         ]
         flat, shape = tree.flatten(held)
+        forms = self._known_forms(held)
         items = [*flat, *self._roots, *([] if flag is None else [flag])]
         slots = {
             len(flat) + k: r._slot
@@ -130,9 +223,11 @@ class Turning:
                     trips,
                     flag=None if flag is None else len(items) - 1,
                     slots=slots,
+                    known=forms,
                 )
         finally:
             before.restore()
+        self._site.settled = self._settled(before, forms)
         values = tree.unflatten(shape, found[: len(flat)])
         for name, value in zip(self._carried, values, strict=False):
             variables[name] = value
@@ -160,14 +255,17 @@ class Turning:
         for name, value in zip(self._carried, values, strict=False):
             variables[name] = value
         heads = [(x, x._held) for x in given if hasattr(x, "_held")]
-        for root, value in zip(self._roots, given[count:], strict=False):
-            root._held, root._is_own = value._operand(), False
+        begun = [x._operand() for x in given[count : count + len(self._roots)]]
+        for root, begins in zip(self._roots, begun, strict=True):
+            root._held, root._is_own = begins, False
         own = dict(zip(self._carried, values, strict=False))
         for name, arrays in self._may_be.items():  # since the turn before
             _mark(own.get(name), list(arrays.values()))
-        body(turn)
-        more = goes_on() if flag is not None else None
+        with self._plain.inside(self._site):
+            body(turn)
+            more = goes_on() if flag is not None else None
         self._look(before, heads, own)
+        self._require_known(before, own, begun)
         ends = [variables[n] for n in self._carried]
         after, found = tree.flatten(ends)
         if found != shape:
@@ -185,7 +283,7 @@ class Turning:
 
     def _as_left(self, x: Any) -> Any:
         """Return what the body has left in an array: it is set back after the turn."""
-        if all(_root_of(x) is not root for root in self._roots):
+        if all(root_of(x) is not root for root in self._roots):
             return x
         left = self._t.wrap(x._operand())
         left._is_array = x._is_array
@@ -233,7 +331,7 @@ class Turning:
                 self._names.remove(name)
                 return True
         firsts = [before.names[n] for n in self._carried if n not in self._starts]
-        roots = [_root_of(x) for first in firsts for x in tree.flatten(first)[0]]
+        roots = [root_of(x) for first in firsts for x in tree.flatten(first)[0]]
         if written or any(r is x for r in roots for x in self._roots):
             message = (
                 "write y = x.copy() before the loop, and use one name only for what "
@@ -273,7 +371,7 @@ class Turning:
                 if not is_fresh or id(x) in seen:
                     self._shared |= {name, seen.get(id(x), name)}
                 seen[id(x)] = name
-                for root in map(_root_of, (x, *(a for a, _ in x._choices))):
+                for root in map(root_of, (x, *(a for a, _ in x._choices))):
                     if id(root) in own or not before.is_own(root):
                         bound.setdefault(name, {})[id(root)] = root
         self._find_bound(before, bound, own)
@@ -293,7 +391,7 @@ class Turning:
                         found[name][key] = root
                         continue
                     firsts = tree.flatten(before.names[own[key]])[0]
-                    firsts = (_root_of(x) for x in firsts if isinstance(x, Standin))
+                    firsts = (root_of(x) for x in firsts if isinstance(x, Standin))
                     found[name] |= {id(x): x for x in firsts}
                     found[name] |= found.get(own[key], {})
         grown = {n: arrays for n, arrays in found.items() if arrays}
@@ -304,34 +402,6 @@ class Turning:
         self._may_be |= grown
         if is_more and self._roots:
             raise _AgainError
-
-
-def _root_of(x: Any) -> Any:
-    root = getattr(x, "_root", None) if isinstance(x, Standin) else None
-    return x if root is None else root
-
-
-def run_one(
-    plain: Any,
-    variables: Variables,
-    names: tuple[str, ...],
-    pred: Any,
-    sides: tuple[Any, Any],
-) -> Any:
-    """Run the side of a choice that is taken, as a loop of one turn at most."""
-    variables.add(_RESULT)
-    never = plain._t.call(ops.logical_not, pred)
-    for wanted, side in ((pred, sides[0]), (never, sides[1])):
-
-        def body(_: Any, side: Callable[[], Any] = side) -> None:
-            variables[_RESULT] = side()
-
-        turning = Turning(plain, variables, (*names, _RESULT))
-        turning.until_settled(body, None, wanted, lambda: False)
-    return variables[_RESULT]
-
-
-_RESULT = "_nf_result"
 
 
 class _Zeros:
