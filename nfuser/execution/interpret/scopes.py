@@ -25,13 +25,21 @@ def home_suites(body: Sequence[ast.stmt]) -> dict[str, Path]:
 
 
 def assigned(body: Sequence[ast.stmt]) -> set[str]:
-    """Return the names that ``body`` assigns anywhere."""
-    return {
-        node.id
-        for statement in body
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
+    """Return the names that ``body`` assigns anywhere: statements do, no expression."""
+    found: set[str] = set()
+    for statement in body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                found.add(name)
+            case ast.If(body=inner, orelse=other):
+                found |= assigned(inner) | assigned(other)
+            case ast.While(body=inner):
+                found |= assigned(inner)
+            case ast.For(target=ast.Name(id=name), body=inner):
+                found |= {name} | assigned(inner)
+            case _:
+                pass
+    return found
 
 
 def suite(path: Path, body: Sequence[ast.stmt]) -> Path:

@@ -57,10 +57,11 @@ def translate(source_text: str, entry: str) -> RunnableKernel:
     names = KnownNames(source_text.splitlines())
     function = _prepare(tree, entry, names)
     parameters = _parameters(function, names)
+    homes = home_suites(function.body)
     checked: set[str] = set()
     while True:
         names.checked = set(checked)
-        code = _Kernel(names, home_suites(function.body)).text(function, parameters)
+        code = _Kernel(names, homes).text(function, parameters)
         if names.checked == checked:
             break
         checked = set(names.checked)
