@@ -5,7 +5,8 @@
 many, of all generators by turns, and lists the operands of conditions in those folders
 of ``nfuser`` that no program has decided, either way: that operand could be left out,
 and no program would tell. Of ``<`` and the like it tells where both sides were never
-equal. With ``--few 3`` it also lists what fewer programs decide than that.
+equal. With ``--few 3`` it also lists what fewer programs decide than that. With
+``--seconds 100`` it runs as many as each worker's processor has done by then.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -17,6 +18,7 @@ import multiprocessing
 import os
 import sys
 import tempfile
+import time
 import warnings
 from collections import Counter
 
@@ -26,10 +28,10 @@ from tests.fuzz.noting import FLAGS, SITES, WITHIN, Finder
 
 
 def _run(
-    task: tuple[list[str], int, int],
+    task: tuple[list[str], int, int, float],
 ) -> tuple[Counter[str], dict[str, str], Counter[str]]:
     """Run programs; return how many met each site, what is around it, and sums."""
-    rooms, first, count = task
+    rooms, first, count, seconds = task
     warnings.simplefilter("ignore")
     sys.meta_path.insert(0, Finder(rooms))
     with tempfile.TemporaryDirectory() as folder:
@@ -39,7 +41,10 @@ def _run(
         met = np.zeros(len(FLAGS), int)
         seen: Counter[str] = Counter()
         flags = np.frombuffer(FLAGS, "u1")
+        begun = time.process_time()
         for name, number, backend in mixed.turns(first, count):
+            if time.process_time() - begun > seconds:
+                break
             flags[:] = 0
             try:
                 mixed.GENERATORS[name](number, backend)
@@ -64,9 +69,13 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--few", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     given = parser.parse_args()
     each = -(-given.programs // given.jobs)
-    tasks = [(given.rooms, given.first + k * each, each) for k in range(given.jobs)]
+    tasks = [
+        (given.rooms, given.first + k * each, each, given.seconds)
+        for k in range(given.jobs)
+    ]
     sites: Counter[str] = Counter()
     seen: Counter[str] = Counter()
     around: dict[str, str] = {}
