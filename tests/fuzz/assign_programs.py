@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from nfuser.errors import NfuserError
+from tests.fuzz.given import integers, kinds
 from tests.fuzz.on_device import BACKENDS, fused_for
 
 SHAPES = ((6, 7), (5, 33), (17, 5), (1, 6), (4, 1), (0, 3), (64, 65))
@@ -234,15 +235,16 @@ def _scatter(made: Program) -> tuple[list[str], str]:
 _STEPS = (_local, _view, _assign, _mask, _fold, _element, _scatter)
 
 
-def _arrays(rng: random.Random, shape: tuple[int, int]) -> list[Any]:
+def _arrays(
+    rng: random.Random, shape: tuple[int, int], kind: random.Random
+) -> list[Any]:
     found: list[Any] = []
     for _ in range(2):
-        dtype = rng.choice(DTYPES)
-        x = np.asarray([rng.randint(-4, 4) for _ in range(shape[0] * shape[1])])
-        x = x.reshape(shape).astype(dtype)
+        dtype = kind.choice(DTYPES)
+        x = integers(rng, 4, shape).astype(dtype)
         if dtype == "c16":
             x = x + 1j * x[::-1]
-        layout = rng.random()
+        layout = kind.random()
         if layout < 0.2:
             x = np.asfortranarray(x)
         elif layout < 0.35:
@@ -278,7 +280,7 @@ def _outcome(function: Any, arrays: list[Any]) -> tuple[str, Any]:
 
 
 def compare(
-    text: str, seed: int, backend: str | None, shapes: int = 4
+    text: str, seed: int, backend: str | None, shapes: int = 3
 ) -> tuple[int, int]:
     """Run one program; return how many calls agreed and how many were refused."""
     space: dict[str, Any] = {"np": np}
@@ -287,9 +289,9 @@ def compare(
     fused = fused_for(backend, plain, text)
     rng = random.Random(seed)
     agreed = refused = 0
-    for shape in rng.sample(SHAPES, shapes):
-        given = _arrays(rng, shape)
-        kinds = [(str(x.dtype), x.strides) for x in given]
+    for shape, kind in zip(rng.sample(SHAPES, shapes), kinds(rng), strict=False):
+        given = _arrays(rng, shape, kind)
+        lies = [(str(x.dtype), x.strides) for x in given]
         mine, theirs = [_copied(x) for x in given], [_copied(x) for x in given]
         how, wanted = _outcome(plain, theirs)
         done, found = _outcome(fused, mine)
@@ -310,7 +312,7 @@ def compare(
             _same(
                 a,
                 c,
-                f"value {k} for {shape} {kinds}\n{text}",
+                f"value {k} for {shape} {lies}\n{text}",
             )
         for a, c in zip(wanted, found, strict=True):
             for x, y in zip(theirs, mine, strict=True):

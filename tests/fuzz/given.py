@@ -7,14 +7,14 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
     View: TypeAlias = Callable[[Any], Any]  # of what is held to what is given
@@ -23,6 +23,21 @@ _PLACES = ((0, 1, 0), (0, 1, 0), (2, 1, 1), (0, 2, 0), (1, 1, 0), (0, 1, 2), (1,
 """Where a part begins on an axis of a longer array, its step, and what lies behind."""
 
 _AROUND = 3.0  # what longer arrays hold beside a part
+
+
+_ANOTHER = 0.2
+
+
+def kinds(rng: random.Random) -> Iterator[random.Random]:
+    """Give what chooses dtypes and places in memory: mostly the same again.
+
+    What was compiled for one shape then serves the next ones, as it should.
+    """
+    kind = rng.getrandbits(32)
+    while True:
+        yield random.Random(kind)
+        if rng.random() < _ANOTHER:
+            kind = rng.getrandbits(32)
 
 
 def _placed(rng: random.Random, x: Any) -> tuple[Any, View]:
@@ -92,10 +107,13 @@ def _numbers(rng: random.Random, shape: tuple[int, ...], dtype: str) -> Any:
 
     What is read at another place than it should be shows in the latter.
     """
-    count = int(np.prod(shape))
     most, parts = (3, 1) if rng.random() < 0.4 else (56, 16)
-    listed = [rng.randint(-most, most) / parts for _ in range(count)]
-    return np.asarray(listed, dtype).reshape(shape)
+    return (integers(rng, most, shape) / parts).astype(dtype)
+
+
+def integers(rng: random.Random, most: int, shape: tuple[int, ...]) -> Any:
+    """Return random integers, which may be up to ``most`` and as far below zero."""
+    return np.random.RandomState(rng.getrandbits(32)).randint(-most, most + 1, shape)
 
 
 @dataclass
@@ -111,18 +129,22 @@ class Given:
         cls,
         rng: random.Random,
         shape: tuple[int, ...],
+        kind: random.Random,
         *,
         shared: bool = False,
         dtypes: tuple[str, ...] = ("f8", "f8", "f8", "f4"),
         on_device: bool = False,
     ) -> Given:
-        """Return arrays of a shape; those that are shared overlap in some way."""
+        """Return arrays of a shape; those that are shared overlap in some way.
+
+        Of which dtypes they are and how they lie is what ``kind`` says.
+        """
         if shared:
-            longer = _numbers(rng, (shape[0] + 1, *shape[1:]), rng.choice(dtypes))
-            part = rng.choice(_OVERLAPS)
+            longer = _numbers(rng, (shape[0] + 1, *shape[1:]), kind.choice(dtypes))
+            part = kind.choice(_OVERLAPS)
             return cls([longer], lambda held: part(held[0]), True)
-        arrays = [_numbers(rng, shape, rng.choice(dtypes)) for _ in range(2)]
-        return cls.of(rng, arrays, _ON_DEVICE if on_device else tuple(_LAYOUTS))
+        arrays = [_numbers(rng, shape, kind.choice(dtypes)) for _ in range(2)]
+        return cls.of(kind, arrays, _ON_DEVICE if on_device else tuple(_LAYOUTS))
 
     @classmethod
     def of(
@@ -161,8 +183,7 @@ class Given:
             if parts == 1 and x.dtype.kind == "f":
                 x[...] = _numbers(rng, x.shape, "f8")
             else:
-                listed = [rng.randint(-8, 8) for _ in range(x.size)]
-                x[...] = np.reshape(listed, x.shape) / (
+                x[...] = integers(rng, 8, x.shape) / (
                     parts if x.dtype.kind == "f" else 1
                 )
 
