@@ -77,6 +77,16 @@ def test_at_takes_every_value_in_order(name: str, dtype: str) -> None:
     agree(work, np.ones(50, dtype), np.sort(index), values)
 
 
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "maximum", "minimum"])
+@pytest.mark.parametrize("key", [slice(1, 3), 0, (slice(None), -1), ...])
+def test_at_takes_keys_without_arrays(name: str, key: Any) -> None:
+    def work(x: Any) -> None:
+        getattr(np, name).at(x, key, 3)
+
+    agree(work, np.arange(12.0).reshape(3, 4))
+    agree(work, np.arange(12).reshape(3, 4))
+
+
 def test_not_a_number_is_the_greatest_and_the_least() -> None:
     def work(x: Any, i: Any, v: Any) -> None:
         np.maximum.at(x, i, v)

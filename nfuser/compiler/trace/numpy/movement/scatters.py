@@ -32,7 +32,10 @@ def _at(name: str, op: ScatterOp, verb: Any) -> Any:
             raise to_be_assigned()
         _require_kind(t, name, a, b)
         negated = name == "subtract" and not t.tensor(a).dtype.is_bool
-        put(t, a, indices, -b if negated else b, op, verb)
+        if negated:
+            put(t, a, indices, -b, op, np.add)
+        else:
+            put(t, a, indices, b, op, verb)
 
     return handler
 
