@@ -122,3 +122,23 @@ def test_it_is_refused(
     with pytest.raises(error, match=said):
         nfuser.fuse(function)(x, Y)
     assert (x == X).all()
+
+
+@pytest.mark.parametrize("dtype", ["?", "u1", "i8", "f2", "f4", "f8", "c16"])
+@pytest.mark.parametrize("value", [True, 3, 0.5, 1j])
+@pytest.mark.parametrize("where", [True, [True, False, True]])
+def test_copyto_casts_numbers_of_python_as_numpy_does(
+    dtype: str, value: complex, where: Any
+) -> None:
+    def work(x: Any) -> None:
+        np.copyto(x, value, where=where)
+
+    x, y = np.zeros(3, dtype), np.zeros(3, dtype)
+    try:
+        work(x)
+    except TypeError:
+        with pytest.raises(TypeError):
+            nfuser.fuse(work, backend="interpret")(y)
+    else:
+        nfuser.fuse(work, backend="interpret")(y)
+    np.testing.assert_array_equal(x, y)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from nfuser.compiler.trace.tracer import Tracer
 
 
+_NUMBERS = (bool, int, float, complex)
+
+
 def _target(t: Tracer, x: Any) -> Any:
     """Return the array that is written; ask for a trace that may, if this may not."""
     if isinstance(x, Standin) and hasattr(x, "_remake"):
@@ -37,8 +40,11 @@ def copyto(
 ) -> None:
     """Do ``numpy.copyto``."""
     dst = _target(t, dst)
-    is_number = isinstance(src, (bool, int, float, complex))
-    casting = "unsafe" if is_number and not isinstance(src, Standin) else casting
+    if type(src) in _NUMBERS:
+        held = dst._operand().dtype  # which takes Python numbers of its kind, or below
+        kinds = (held.is_bool, held.is_integer, not held.is_complex, True)
+        if _NUMBERS.index(type(src)) <= kinds.index(True):
+            casting = "unsafe"
     if where is True:
         writes.write(t, dst, src, casting)
         return
