@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from itertools import chain, count
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tests.fuzz import features, flow_programs, write_programs
+from tests.fuzz import features, flow_programs, short_programs, write_programs
 from tests.fuzz.arrays import FLOAT_VALUES, LAYOUTS, build
 from tests.fuzz.check import check
 from tests.fuzz.drive import Task, run_one
@@ -66,6 +67,14 @@ def test_loops_and_branches_are_right(backend: str, programs: int) -> None:
         text, _, rank = flow_programs.generate(seed)
         write_programs.compare(text, seed, rank, backend, tally, flow_programs.SHAPES)
     assert tally.agreed > sum(tally.refused.values())
+
+
+@pytest.mark.parametrize(("backend", "programs"), [("cpu", 8), ("interpret", 25)])
+def test_short_programs_are_right(backend: str, programs: int) -> None:
+    tally: Counter[str] = Counter()
+    for seed in range(programs):
+        short_programs.compare(seed, backend, tally)
+    assert tally["returned"] > tally["refused"]
 
 
 def test_programs_have_what_the_manual_promises() -> None:

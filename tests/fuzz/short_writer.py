@@ -1,0 +1,553 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts of short programs, as a user of NumPy writes them first.
+
+What a statement reads and writes is chosen by the axes that it has, so that most
+statements fit.
+"""
+
+# Programs are text, whose values have no static type.
+# pyright: basic
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from tests.fuzz.short_values import Values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tests.fuzz.short_values import Axes
+
+_KINDS = {
+    "assign": 8,
+    "update": 6,
+    "rebound": 1.5,
+    "view": 2,
+    "new": 2,
+    "swap": 1,
+    "number": 0.6,
+    "call": 1,
+    "outside": 1,
+    "whole": 1.5,
+    "copy": 1.5,
+    "closure": 0.4,
+    "function": 1.8,
+}  # of statements, and how often each is written
+_OPERATORS = ("+=", "-=", "*=", "+=")
+
+
+class Writer(Values):
+    """Writes one program."""
+
+    def target(self) -> tuple[str, Axes]:
+        name = self.rng.choice(self.written())
+        roll = self.rng.random()
+        if roll < 0.12:
+            return self.several(name)
+        if roll < 0.25 and self.names.counters:
+            return self.element(name), ()
+        return self.part(name)
+
+    def written(self) -> list[str]:
+        names = list(self.names.arrays)
+        return [*names, *[x for x in names if x in ("u", "w", "v")] * 2]
+
+    def new_name(self, stem: str) -> str:
+        if stem not in self.names.arrays and stem not in self.names.numbers:
+            return stem
+        self.fresh += 1
+        return f"{stem}{self.fresh}"
+
+    def statement(self) -> list[str]:
+        """Return one statement without a block."""
+        kinds = dict(_KINDS)
+        if self.loops:
+            kinds |= {"number": 2.0, "recur": 2.5}
+        kind = self.rng.choices(list(kinds), list(kinds.values()))[0]
+        return getattr(self, f"_{kind}")()
+
+    def _assign(self) -> list[str]:
+        return self._stored("=")
+
+    def _update(self) -> list[str]:
+        return self._stored(self.rng.choice(_OPERATORS))
+
+    def _stored(self, operator: str) -> list[str]:
+        text, axes = self.target()
+        if "mask" not in axes:
+            value = self.expression(axes, self.rng.choice((0, 1, 1, 2)))
+        elif operator == "=" and self.chance(0.3):
+            value = f"{text} * 2 + 1"
+        else:
+            value = self.number()
+        return [f"{text} {operator} {value}"]
+
+    def _recur(self) -> list[str]:
+        """Return a row computed of the rows beside it."""
+        rng = self.rng
+        if not self.names.counters:
+            return self._update()
+        counter = rng.choice(list(self.names.counters))
+        name = rng.choice(self.written())
+        axes = self.names.arrays[name]
+        fit = [k for k, a in enumerate(axes) if a == self.names.counters[counter]]
+        at = rng.choice(fit or list(range(len(axes))))
+        rest = [self.rng.choice((":", ":", self.index(a))) for a in axes]
+
+        def row(x: str, by: int) -> str:
+            key = list(rest)
+            key[at] = (
+                f"{counter}{f' {by:+d}'.replace('+', '+ ').replace('-', '- ')}"
+                if by
+                else counter
+            )
+            return f"{x}[{', '.join(key)}]"
+
+        others = [x for x, a in self.names.arrays.items() if a == axes]
+        by = rng.choice((-1, -1, 1, 1, -2, 0))
+        terms = [f"0.5 * {row(name, by)}", row(rng.choice(others), 0)]
+        if self.chance(0.3):
+            terms.append(row(rng.choice(others), -by))
+        if self.chance(0.2):
+            terms.reverse()
+        form = rng.choice(("{a} = {e}", "{a} = {e}", "{a} += {e}"))
+        return [form.format(a=row(name, 0), e=rng.choice((" + ", " - ")).join(terms))]
+
+    def _whole(self) -> list[str]:
+        name = self.rng.choice(self.written())
+        axes = self.names.arrays[name]
+        if self.chance(0.4):
+            operator = self.rng.choice(_OPERATORS)
+            return [f"{name} {operator} {self.expression(axes, 1)}"]
+        value = self.expression(axes, self.rng.choice((0, 1)))
+        return [f"{name}[{self.rng.choice(('...', ':'))}] = {value}"]
+
+    def _rebound(self) -> list[str]:
+        name = self.rng.choice(list(self.names.arrays))
+        return [f"{name} = {self.expression(self.names.arrays[name], 1)} + 0 * {name}"]
+
+    def _copy(self) -> list[str]:
+        source = self.rng.choice(list(self.names.arrays))
+        name, axes = "w", self.names.arrays[source]
+        if self.chance(0.3):
+            source, axes = self.part(source)
+            if not axes:
+                return self._update()
+            source = source.removesuffix("[...]")
+        if self.names.arrays.get(name, axes) != axes or source.startswith(name):
+            name = self.new_name("w")
+        self.names.arrays[name] = axes
+        how = self.rng.choice((".copy()", ".copy()", "", " * 1.0", ".copy()"))
+        return [f"{name} = {source}{how}"]
+
+    def _view(self) -> list[str]:
+        source = self.rng.choice(list(self.names.arrays))
+        text, axes = self.part(source)
+        if not axes:
+            return self._update()
+        if len(axes) == 2 and self.chance(0.2):
+            text, axes = f"{text}.T", axes[::-1]
+        name = self.new_name("v")
+        self.names.arrays[name] = axes
+        return [f"{name} = {text}"]
+
+    def _new(self) -> list[str]:
+        source = self.rng.choice(list(self.names.arrays))
+        name = self.new_name("w")
+        self.names.arrays[name] = self.names.arrays[source]
+        form = self.rng.choice(
+            (
+                *(
+                    "np.zeros_like({x})",
+                    "np.empty_like({x}) * 0",
+                    "np.zeros({x}.shape)",
+                ),
+                *("np.ones_like({x})", "np.zeros({x}.shape, {x}.dtype)", "{x} + 1"),
+                *("np.full_like({x}, 2)", "np.zeros(len({x}))"),
+            )
+        )
+        if "len" in form:
+            self.names.arrays[name] = self.names.arrays[source][:1]
+        return [f"{name} = {form.format(x=source)}"]
+
+    def _swap(self) -> list[str]:
+        one, axes = self.target()
+        if "mask" in axes:
+            return [f"{one} = 0"]
+        other = self.leaf(axes)
+        if "[" not in other or other.endswith(".T"):
+            return [f"{one} = {other}"]
+        how = self.rng.choice(
+            (
+                *("{a}, {b} = {b}, {a}", "{a}, {b} = {b} * 1.0, {a} * 1.0"),
+                *("{a} = {b} = {e}", "{a}, s = {b}, {e}"),
+            )
+        )
+        if " s " in how and "s" not in self.names.numbers:
+            if self.loops:
+                self.before.append("s = 0.0")
+            self.names.numbers.append("s")
+        return [how.format(a=one, b=other, e=self.number())]
+
+    def _number(self) -> list[str]:
+        name = "s" if "s" not in self.names.numbers or self.chance(0.7) else "r"
+        if name not in self.names.numbers:
+            self.names.numbers.append(name)
+            begin = self.rng.choice(("0.0", "1.0", "0", self.number()))
+            if not self.loops:
+                return [f"{name} = {begin}"]
+            self.before.append(f"{name} = {begin}")
+        form = self.rng.choice(
+            (
+                *(
+                    "{s} += {e}",
+                    "{s} = {s} * 0.5 + {e}",
+                    "{s} = max({s}, {e})",
+                    "{s} = {e}",
+                ),
+                *("{s} = min({e}, 3)", "{s} = {e} if {t} else {f}", "{s} -= {e}"),
+            )
+        )
+        more = {"e": self.number(), "f": self.number(), "t": self.condition()}
+        return [form.format(s=name, **more)]
+
+    def _call(self) -> list[str]:
+        whole = [x for x, axes in self.names.arrays.items() if axes == self.axes]
+        name = self.rng.choice(whole or ["u"])
+        helper = self.rng.choice(tuple(_HELPERS))
+        self.used.add(helper)
+        form = self.rng.choice(("{h}({x})", "{x} = {h}({x})")[: 1 + (helper != "bump")])
+        return [form.format(h=helper, x=name)]
+
+    def _closure(self) -> list[str]:
+        """Return a function that reads what is bound behind it."""
+        name = self.rng.choice(list(self.names.arrays))
+        axes = self.names.arrays[name]
+        if "inner" in self.names.arrays or self.loops or "c" in self.names.numbers:
+            return self._update()
+        self.names.numbers.append("c")
+        made = self.new_name("w")
+        lines = ["c = 1.0", "def inner():", f"    return {name} * c"]
+        if self.chance(0.4):
+            lines = ["c = 1.0", "def inner(by=c):", f"    {name}[0] += by * c"]
+        middle = self.rng.choice(
+            ([f"if {self.condition()}:", "    c = 2.0"], ["c = 3.0"], self._update())
+        )
+        if "+=" in lines[-1]:
+            return [*lines, *middle, "inner()"]
+        self.names.arrays[made] = axes
+        return [*lines, *middle, f"{made} = inner()"]
+
+    def _outside(self) -> list[str]:
+        whole = self.rng.choice(list(self.names.arrays))
+        form = self.rng.choice(
+            (
+                *("box['y'] = {x}", "box['y'] = {x}", "box['y'][0] = {e}"),
+                *(
+                    "{x}[0] = box['y'][1]",
+                    "OWN.g += {e}",
+                    "OWN.g[1:] = {e}",
+                    "{x} += OWN.g[0]",
+                ),
+                *("box['y'], bag['y'] = bag['y'], box['y']", "bag['y'] = box['y']"),
+                *("bag['y'] += {e}", "box['y'], bag['y'] = {x}, box['y']"),
+                *("box['y'] = {x} + 1", "OWN.h[OWN.h > {e}] = 0", "OWN.g[...] = OWN.h"),
+            )
+        )
+        return [form.format(x=whole, e=self.number())]
+
+    def _function(self) -> list[str]:
+        """Return an assignment that a function of NumPy's does."""
+        rng = self.rng
+        name = rng.choice(self.written())
+        axes = self.names.arrays[name]
+        text, part = self.target()
+        array = name if "mask" in part or not part else text
+        fit = axes if array == name else part
+        _, target = text.split("[", 1) if "[" in text else ("", "...]")
+        owner = text.partition("[")[0]
+        at = rng.choice(("add", "add", "subtract", "maximum", "multiply"))
+        op = rng.choice(("add", "multiply", "subtract", "maximum"))
+        value = self.expression(fit, 1)
+        key = _as_key(target[:-1])
+        added = self.number() if "mask" in part else self.expression(part, 1)
+        forms = [
+            f"np.copyto({array}, {value})",
+            f"np.{op}({self.leaf(fit)}, {value}, out={array})",
+            f"np.{op}({array}, {value}, out={array}, where={array} > {self.number()})",
+            f"np.copyto({array}, {value}, where={array} > 0)",
+            f"{array}.fill({self.number()})",
+            f"np.{at}.at({owner}, {key}, {added})",
+            f"np.{at}.at({owner}, {key}, {self.number()})",
+            f"np.putmask({name}, {name} > {self.number()}, {self.number()})",
+            f"np.put({name}, i, {self.number()})",
+            f"np.put({name}, [0, -1], [{self.number()}, {self.number()}])",
+        ]
+        if len(axes) == 2:
+            forms += [f"np.fill_diagonal({name}, {self.number()})"] * 2
+        forms.append(f"{name}.sort()")
+        return [rng.choice(forms)]
+
+    def condition(self) -> str:
+        name = self.rng.choice(list(self.names.arrays))
+        counters = list(self.names.counters)
+        kinds = [
+            "n > 2",
+            "t > 0",
+            f"{name}.sum() > 3",
+            f"{self.element(name)} > t",
+            f"{self.element(name)} > 0",
+        ]
+        if counters:
+            c = self.rng.choice(counters)
+            kinds += [
+                f"{c} % 2 == 0",
+                f"{c} > 1",
+                f"{self.element(name)} > {self.element(name)}",
+                f"{self.element(name)} > 0",
+            ]
+        if self.names.numbers:
+            kinds.append(f"{self.rng.choice(self.names.numbers)} > 2")
+        found = self.rng.choice(kinds)
+        if self.chance(0.06):
+            found = f"({self.number()}) < ({self.number()}) <= 3"
+        if self.chance(0.05) and not self.loops:
+            self.names.numbers.append("z")
+            found = f"(z := {self.number()}) > 1"
+        if self.chance(0.12):
+            found = f"{found} {self.rng.choice(('and', 'or'))} {self.rng.choice(kinds)}"
+        return found
+
+    def block(self, depth: int, count: int) -> list[str]:
+        found: list[str] = []
+        for _ in range(count):
+            roll = self.rng.random()
+            if roll < (0.55, 0.2, 0.06, 0)[min(depth, 3)]:
+                found += self.loop(depth)
+            elif roll < (0.63, 0.42, 0.3, 0)[min(depth, 3)]:
+                found += self.branch(depth)
+            else:
+                found += self.statement()
+        return found
+
+    def jumps(self, depth: int) -> list[str]:
+        """Return branches in a branch, of which several leave the turn."""
+        rng = self.rng
+        around = self.names
+        self.names = around.copy()
+        lines = [f"if {self.condition()}:"]
+        for _ in range(rng.choice((1, 2, 2))):
+            if self.chance(0.5):
+                lines += indented(self.statement())
+            lines += indented([f"if {self.condition()}:"])
+            if self.chance(0.3):
+                lines += indented(indented(self.statement()))
+            leave = rng.choice(("break", "continue", "continue", "break"))
+            lines += indented([f"    {leave}"])
+        self.names = around
+        return lines + self.statement()
+
+    def branch(self, depth: int) -> list[str]:
+        if self.loops and self.chance(0.15):
+            return self.jumps(depth)
+        lines = [f"if {self.condition()}:"]
+        around = self.names
+        self.names = around.copy()
+        body = self.block(depth + 1, self.rng.choice((1, 1, 2)))
+        self.names = around
+        if self.loops and self.chance(0.35):
+            ends = ("break", "continue", "continue", "break", "return u, n")
+            body.append(self.rng.choice(ends))
+        lines += indented(body)
+        if self.chance(0.35):
+            self.names = around.copy()
+            lines += ["else:", *indented(self.block(depth + 1, 1))]
+            self.names = around
+        return lines
+
+    def _rows(self, name: str, axes: Axes, counter: str) -> str:
+        """Return how a loop over rows begins, which are bound to names."""
+        inner = self.names
+        rest = axes[1:]
+        head, row = f"for row in {name}:", "row"
+        if self.chance(0.4):
+            head = f"for {counter}, row in enumerate({name}):"
+            inner.counters[counter] = axes[0]
+        elif self.chance(0.3):
+            other = self.rng.choice([x for x, a in inner.arrays.items() if a == axes])
+            head = f"for row, other in zip({name}, {other}):"
+            if rest:
+                inner.arrays["other"] = rest
+            else:
+                inner.numbers.append("other")
+        if rest:
+            inner.arrays[row] = rest
+        else:
+            inner.numbers.append(row)
+        return head
+
+    def loop(self, depth: int) -> list[str]:
+        rng, names = self.rng, self.names
+        name = rng.choice(list(names.arrays))
+        axes = names.arrays[name]
+        at = rng.randrange(len(axes))
+        size = (
+            rng.choice((f"{name}.shape[{at}]", f"len({name})"))
+            if at == 0
+            else f"{name}.shape[{at}]"
+        )
+        counter = "kjlpq"[self.loops]
+        counter = {"j": "h"}.get(counter, counter)
+        outer = list(names.counters)
+        kind = rng.choices(("range", "rows", "while"), (10, 2, 1.5))[0]
+        inner = names.copy()
+        self.names = inner
+        before = self.before
+        self.before = []
+        self.loops += 1
+        end: list[str] = []
+        start: list[str] = []
+        if kind == "range":
+            ranges = [
+                *(
+                    "range(n)",
+                    "range(n)",
+                    f"range({size})",
+                    f"range(1, {size})",
+                    f"range({size} - 1)",
+                ),
+                *(
+                    f"range({size} - 2, -1, -1)",
+                    f"range({size} - 1, 0, -1)",
+                    f"range(0, {size}, 2)",
+                    "range(3)",
+                ),
+                *(
+                    "range(1, n)",
+                    f"reversed(range({size} - 1))",
+                    f"range(2, {size} - 1)",
+                    f"range({size} - 1, -1, -1)",
+                ),
+            ]
+            if outer:
+                ranges += [
+                    f"range({outer[-1]} + 1, {size})",
+                    f"range({size} - 1 - {outer[-1]})",
+                    f"range({outer[-1]})",
+                ]
+            head = f"for {counter} in {rng.choice(ranges)}:"
+            inner.counters[counter] = axes[at]
+        elif kind == "rows":
+            head = self._rows(name, axes, counter)
+        else:
+            inner.counters[counter] = axes[at]
+            start = [f"{counter} = 0"]
+            test = rng.choice(
+                (
+                    f"{counter} < n",
+                    f"{counter} < {size}",
+                    f"{counter} < {size} - 1 and {self.element(name)} > t",
+                )
+            )
+            head = f"while {test}:"
+            end = [f"{counter} += 1"]
+            if self.chance(0.2):
+                limit = rng.choice((3, 20, "n"))
+                head = f"while {counter} < 6 and (r := {self.number()}) < {limit}:"
+                if "r" not in inner.numbers:
+                    self.before.append("r = 0.0")
+                    inner.numbers.append("r")
+        body = self.block(depth + 1, rng.choice((1, 1, 2, 2, 3)))
+        if kind == "while":
+            body = [x.replace("continue", "pass") for x in body]
+        if self.chance(0.12):
+            self.before.append(f"last = {rng.choice(list(names.arrays))} * 1.0")
+            row = self.part(rng.choice(list(names.arrays)))
+            body.append(f"last = {row[0] if row[1] else 'u'}")
+            body.insert(0, f"{self.element('u')} += last.sum()")
+        self.loops -= 1
+        numbers = [x for x in inner.numbers if x in "sr" and x not in names.numbers]
+        found = [*self.before, *start, head, *indented([*body, *end])]
+        if self.chance(0.08):
+            found += ["else:", *indented(self.statement())]
+        self.names = names
+        names.numbers += numbers
+        self.before = before
+        return found
+
+    # ---- the whole
+
+    def text(self) -> str:
+        """Return the whole program."""
+        body = self.block(0, self.rng.choices((1, 2, 3), (4, 4, 2))[0])
+        names = [x for x in self.names.arrays if self.chance(0.5)] or ["u"]
+        values = [x if self.chance(0.75) else self.part(x)[0] for x in names]  # type: ignore[index]
+        values += [x for x in self.names.numbers if self.chance(0.7)]
+        if self.chance(0.15):
+            values.append(self.expression(self.axes, 1))
+        if self.chance(0.1):
+            values.append(values[0])
+        self.rng.shuffle(values)
+        ends = {1: f"return {values[0]}"}.get(
+            len(values), f"return {', '.join(values)}"
+        )
+        if len(values) > 1 and self.chance(0.2):
+            ends = f"return [{', '.join(values)}]"
+        if self.chance(0.08):
+            ends = "return None"
+        extra = [
+            x
+            for x in ("i", "j", "part", "n", "m", "t", "box")
+            if _uses("\n".join([*body, ends]), x)
+        ]
+        head = f"def program({', '.join([*self.given, *extra])}):"
+        rate = "RATE = 2\n\n" if _uses("\n".join([*body, ends]), "RATE") else ""
+        owner = _OWN if _uses("\n".join([*body, ends]), "OWN") else ""
+        helpers = "\n".join(_HELPERS[h] for h in sorted(self.used & set(_HELPERS)))
+        return (
+            "\n".join([rate, owner, helpers, head, *indented([*body, ends])]).lstrip()
+            + "\n"
+        )
+
+
+_OWN = """\
+class OWN:
+    g = np.arange(4.0)
+    h = np.arange(4.0) * 0.5
+
+
+"""
+_HELPERS = {
+    "bump": "def bump(x):\n    x += 1\n\n",
+    "halved": "def halved(x):\n    return x * 0.5\n\n",
+    "first": "def first(x):\n    x[0] = 2\n    return x\n\n",
+    "early": "def early(x):\n    if x.sum() > 1:\n        return x * 2\n"
+    "    x[-1] += 1\n    return x\n\n",
+    "smooth": "def smooth(x):\n    x[1:-1] = 0.5 * (x[2:] + x[:-2])\n    return x\n\n",
+}
+
+
+def _as_key(text: str) -> str:
+    """Return what stands in brackets as a value."""
+    parts = [
+        f"slice({', '.join(p or 'None' for p in x.split(':'))})" if ":" in x else x
+        for x in text.split(", ")
+        if "[" not in text or ":" not in text
+    ] or ["..."]
+    return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def _uses(text: str, name: str) -> bool:
+    return bool(re.search(rf"\b{name}\b", text))
+
+
+def indented(lines: Iterable[str]) -> list[str]:
+    return ["    " + x for x in lines]
+
+
+def generate(seed: int) -> tuple[str, Writer]:
+    """Return the text of a program, and who wrote it."""
+    writer = Writer(seed)
+    return writer.text(), writer
