@@ -102,7 +102,7 @@ def _chains(code: CodeType) -> tuple[Chain, ...]:
     """Return what ``code`` may subscript, hand to a builtin or take apart."""
     found: dict[Chain, None] = {}
     in_line: list[Chain] = []
-    is_reading, constant = False, None
+    is_reading, constant, owner, before = False, None, None, None
     for instruction in dis.get_instructions(code):
         name = instruction.opname
         if instruction.starts_line:
@@ -118,6 +118,11 @@ def _chains(code: CodeType) -> tuple[Chain, ...]:
         elif name in _TAKES_APART:
             is_reading = True
         elif name == "BINARY_SUBSCR" or instruction.argrepr == "[]":
-            is_reading |= not isinstance(constant, str)
-        constant = instruction.argval if name == "LOAD_CONST" else None
+            if owner == "shape" and in_line:  # of an array, most likely
+                found[in_line[-1]] = None
+            else:
+                is_reading |= not isinstance(constant, str)
+        is_constant = name == "LOAD_CONST"
+        constant, owner = (instruction.argval, before) if is_constant else (None, None)
+        before = instruction.argval if name in _ATTRIBUTES else None
     return tuple(found | dict.fromkeys(in_line if is_reading else ()))
