@@ -77,10 +77,13 @@ def place(t: Tracer, arr: Any, mask: Any, vals: Any) -> None:
 def put(t: Tracer, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """Do ``numpy.put`` of one value, or of as many as there are indices."""
     a = _target(t, a)
-    if mode != "raise":
+    if mode not in ("raise", "clip", "wrap"):
         raise refusals.keyword("put", "mode")
     index = t.wrap(t.tensor(np.asarray(ind) if isinstance(ind, (list, tuple)) else ind))
     flat = index.reshape(-1)
+    if mode != "raise":
+        flat = flat.astype(np.int64)  # which holds the size, too
+        flat = flat % a.size if mode == "wrap" else np.clip(flat, 0, a.size - 1)
     given = t.wrap(t.builder.tensor(t.operand(v)))
     if given.ndim > 1 or a.ndim != 1:
         given = given.reshape(-1) if given.ndim else given
