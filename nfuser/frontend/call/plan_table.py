@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 import nfuser.config as config
-from nfuser.execution.runtime.tables.eviction import Gone
+from nfuser.execution.runtime.tables.eviction import ByUse, Gone
 from nfuser.frontend.fuse.variants import MOST_VARIANTS, drop_dead
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ class PlanTable:
     """
 
     def __init__(self) -> None:
-        self._found: OrderedDict[tuple[object, ...], Entry] = OrderedDict()
+        self._found: ByUse[tuple[object, ...], Entry] = ByUse()
         self._gone = Gone()
 
     def find(

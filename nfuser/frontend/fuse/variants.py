@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import warnings
 import weakref
-from collections import Counter, OrderedDict
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from itertools import islice
@@ -22,7 +22,7 @@ from nfuser.compiler.trace.captures.changes import changed_constants
 from nfuser.errors import ArgumentError, TraceError
 from nfuser.execution.device.move import moved
 from nfuser.execution.runtime.call import symbols_of
-from nfuser.execution.runtime.tables.eviction import Gone
+from nfuser.execution.runtime.tables.eviction import ByUse, Gone
 from nfuser.frontend.call.inputs.arguments import same_number
 from nfuser.frontend.call.inputs.changes import unchanged_by_tracing
 
@@ -95,7 +95,7 @@ class Variants:
         self._resize: ResizePolicy = resize
         self._dialect = dialect
         self._should_merge = should_merge
-        self._found: OrderedDict[_Key, list[Variant]] = OrderedDict()
+        self._found: ByUse[_Key, list[Variant]] = ByUse()
         self._gone = Gone()
         self._traced: Counter[_Key] = Counter()
         self._objects_traced = 0

@@ -13,8 +13,21 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
 K = TypeVar("K", bound="Hashable")
+V = TypeVar("V")
 
 TIMES = 4  # as many keys as the table holds are known to have gone
+
+
+class ByUse(dict[K, V]):
+    """A table in the order of use, whole whenever Python code runs.
+
+    An ``OrderedDict`` is not while it is cleared: what runs as its values go, another
+    thread that forks among them, finds keys in its order that are gone.
+    """
+
+    def move_to_end(self, key: K) -> None:
+        """Let ``key`` be the one that was used last."""
+        self[key] = self.pop(key)
 
 
 class Gone:
@@ -29,7 +42,7 @@ class Gone:
     def __init__(self) -> None:
         self._lately: OrderedDict[int, None] = OrderedDict()
 
-    def drop(self, table: OrderedDict[K, Any], came: K) -> K | None:
+    def drop(self, table: dict[K, Any], came: K) -> K | None:
         """Return the key that has to go now that ``came`` was added; None if none."""
         size = config.current().cache_size
         if len(table) <= size:

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from nfuser.base.locks import ForkSafeLock
-from nfuser.execution.runtime.tables.eviction import Gone
+from nfuser.execution.runtime.tables.eviction import ByUse, Gone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +26,7 @@ class Memo(Generic[K, V]):
     """
 
     def __init__(self) -> None:
-        self._found: OrderedDict[K, V] = OrderedDict()
+        self._found: ByUse[K, V] = ByUse()
         # A lock lives as long as a thread makes its value or waits for it. Where making
         # fails, the next thread that waits tries again.
         self._making: WeakValueDictionary[K, ForkSafeLock] = WeakValueDictionary()
