@@ -94,6 +94,13 @@ FUNCTIONS: dict[str, dict[str, Callable[[Any], Any]]] = {
         "vecdot of columns": lambda x: np.linalg.vecdot(x, x[:, 0], axis=0),
         "matvec": lambda x: np.matvec(x, x[0]),
         "vecmat": lambda x: np.vecmat(x[:, 0], x),
+        "power 0": lambda x: np.linalg.matrix_power(np.stack([x[:3, :3]] * 2), 0),
+        "power 1": lambda x: np.linalg.matrix_power(x[:3, :3], 1),
+        "power 3": lambda x: np.linalg.matrix_power(x @ x.T, 3),
+        "power 6": lambda x: np.linalg.matrix_power(np.stack([x, x + 1]) / 8, 6),
+        "power -2": lambda x: np.linalg.matrix_power(
+            x @ x.conj().T + np.eye(len(x)), -2
+        ),
     },
     "einsum": {
         "rows": lambda x: np.einsum("ij,ij->i", x, x),
@@ -236,6 +243,7 @@ REFUSALS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "sizes": (lambda x: np.einsum("ij,jk", x, x), "the letter 'j' have sizes 4 and 3"),
     "lists": (lambda x: np.einsum(x, [0, 1]), "letters first"),
     "dots": (lambda x: np.einsum("...i,i->i", x, x[0]), "write '...' there, too"),
+    "square": (lambda x: np.linalg.matrix_power(x, 2), "square matrices"),
     "lengths": (lambda x: np.linalg.vecdot(x, x[0, :1]), "vectors of one length"),
     "wide weights": (lambda x: np.average(x, 0, x[:1]), "weights of the sizes"),
     "weights": (lambda x: np.average(x, weights=x[0]), "axis must be given"),

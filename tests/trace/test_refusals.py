@@ -54,6 +54,11 @@ def by_mask_and_index(x: Any) -> Any:
     return x
 
 
+def through_flat(x: Any) -> Any:
+    x.flat = 1
+    return x
+
+
 def by_mask(x: Any) -> Any:
     x[x > 0] = np.exp(x[:, 0])
     return x
@@ -116,6 +121,12 @@ CASES: list[tuple[Callable[[Any], Any], type[NfuserError], str]] = [
     (lambda x: x and x, TraceError, "bool(x)"),
     (lambda x: max(x[0], x[1]), TraceError, "np.maximum(a, b)"),
     (lambda x: range(3)[x.sum()], TraceError, "an index"),
+    (
+        lambda x: x.flat[2],
+        UnsupportedError,
+        "x.reshape(-1)[i] to read, np.put(x, i, v)",
+    ),
+    (through_flat, UnsupportedError, "x[...] = v for x.flat = v"),
     (lambda x: np.ptp(x > 0), DTypeError, "any(x) != all(x)"),
     (lambda x: x.size(0), TraceError, "write x.shape[0]"),
     (lambda x: np.stack([x, x[0]]), ShapeError, "same shape"),

@@ -306,6 +306,11 @@ class TracedArray(Methods, NumpyProtocols):
     def shape(self, _: Any) -> None:
         raise refusals.attribute("shape")
 
+    def _set_flat(self, _: Any) -> None:
+        raise refusals.attribute("flat")
+
+    flat = property(None, _set_flat)  # which nobody can read, and ``__getattr__`` tells
+
     @property
     def ndim(self) -> int:
         """The number of axes."""

@@ -71,7 +71,8 @@ _NUMPY_METHODS = {
     "flags": _NO_MEMORY,
     "base": _NO_MEMORY,
     "setflags": _NO_MEMORY,
-    "flat": "write array operations, or x.reshape(-1)",
+    "flat": "write x.reshape(-1)[i] to read, np.put(x, i, v) for x.flat[i] = v, and "
+    "x[...] = v for x.flat = v",
     "shape": "write x = x.reshape(shape) in place of x.shape = shape",
     "setfield": "write where(condition, new, x)",
     "getfield": "write x.astype(dtype)",
@@ -107,7 +108,6 @@ _NUMPY_FUNCTIONS = {
     "logical_or.accumulate": "write np.maximum.accumulate(x != 0)",
     "logical_and.accumulate": "write np.minimum.accumulate(x != 0)",
     "subtract.accumulate": "write 2 * x[:1] - np.cumsum(x, 0)",
-    "matrix_power": "write the products: x @ x @ x",
     "nditer": "write array operations on the whole array",
 }
 

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 import nfuser.compiler.ops as ops
 from nfuser.compiler.trace.numpy.composed.parts import array
 from nfuser.compiler.trace.numpy.dispatch.keywords import MISSING
-from nfuser.errors import OptionError, UnsupportedError
+from nfuser.errors import OptionError, ShapeError, UnsupportedError
 
 if TYPE_CHECKING:
     from nfuser.compiler.trace.tracer import Tracer
@@ -127,6 +128,30 @@ def _matrix_rank(
     return called(t, "matrix_rank", held, **options, hermitian=bool(hermitian))[0]
 
 
+def _matrix_power(t: Tracer, a: Any, n: Any) -> Any:
+    x, n = array(t, a), operator.index(n)
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        message = (
+            "matrix_power: expected square matrices, found an array of shape "
+            f"{tuple(map(int, x.shape))}"
+        )
+        raise ShapeError(message)
+    if not n:
+        one = t.handlers["eye"](t, x.shape[-1], dtype=x.dtype)
+        return np.broadcast_to(one, x.shape).copy()
+    if n < 0:
+        x, n = called(t, "inv", x)[0], -n
+    if n == 3:
+        return (x @ x) @ x
+    found = None
+    while n:  # in the order in which NumPy multiplies
+        n, is_odd = divmod(n, 2)
+        if is_odd:
+            found = x if found is None else found @ x
+        x = x @ x if n else x
+    return found
+
+
 def _lstsq(t: Tracer, a: Any, b: Any, rcond: Any = None) -> Any:
     return tuple(called(t, "lstsq", a, b, **_tolerances(rcond=rcond)))
 
@@ -152,6 +177,7 @@ HANDLERS = {
     "linalg.eigvalsh": _eigvalsh,
     "linalg.inv": _plain("inv"),
     "linalg.lstsq": _lstsq,
+    "linalg.matrix_power": _matrix_power,
     "linalg.matrix_rank": _matrix_rank,
     "linalg.pinv": _pinv,
     "linalg.qr": _qr,
