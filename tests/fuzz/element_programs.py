@@ -354,11 +354,14 @@ def _require_same(wanted: Any, found: Any, what: str) -> None:
     wanted, found = np.asarray(wanted), np.asarray(found)
     if wanted.dtype.char == "f" or not wanted.ndim:
         np.testing.assert_allclose(found, wanted, 1e-4, 1e-4, err_msg=what)
+    elif wanted.dtype.char == "d" and np.abs(wanted).max(initial=0) > _EXACT:
+        np.testing.assert_allclose(found, wanted, 1e-13, err_msg=what)  # of a sum
     else:
         np.testing.assert_array_equal(found, wanted, what)
 
 
 _RAISED = "out of range"
+_EXACT = 2.0**36  # beyond it a sum of some sixteenths is rounded
 REFUSALS: Counter[str] = Counter()
 
 
