@@ -44,6 +44,7 @@ _INNER = (  # bounded by the turn of the loop around
     ),
     *("range(max(0, i - 2), i + 1)", "range(min(n, m))", "range(n - i)"),
     *("range(p[i])", "range(p[i], n)", "range(p[i - 1], p[i] + 1)"),
+    *("range(p[i], p[i - 1] + 1)", "range(p[i] + 1, n)", "range(p[0], p[-1])"),
 )
 _FAR = (  # places that two loops count, which may be behind the first
     *(
@@ -145,7 +146,7 @@ class _Writer:
         inner = rng.choice(("m", "m", "n"))
         turns = rng.choice(_RANGES).format(inner)
         column = "j" if inner == "m" else "0"
-        if rng.random() < 0.2:
+        if rng.random() < 0.35:
             turns, column = rng.choice(_INNER), "j % m"
         self._put(depth + 1, f"for j in {turns}:")
         self._statements(depth + 2, "i", column, rng.randint(1, 3))

@@ -257,7 +257,7 @@ class _Writer:
         if form < 0.2:
             begin, inside = f"{own} = 0\n", f"\n    {own} += 1"
             head = self._fill(f"while {own} < n + 3 and ({rng.choice(_TESTS)}):")
-        elif form < 0.3:
+        elif form < 0.36:
             head = rng.choice(
                 (
                     f"for {own}, v in enumerate(x):",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tests.fuzz.growing import Lines, Program
 
-_COUNTS = ("3", "n", "n + 1", "4", "n + 2", "n + 4", "9", "70")
+_COUNTS = (*("3",) * 2, *("n",) * 3, *("n + 1",) * 2, "70")
 _BY_STEPS = (
     *("range(0, {0}, 2)", "range({0}, -1, -2)", "range(1, {0}, 3)"),
     *("reversed(range(0, {0}, 2))", "reversed(range({0}))"),

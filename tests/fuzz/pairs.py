@@ -35,12 +35,23 @@ def for_each_pair(times: int) -> tuple[list[Chosen], Counter[tuple[str, str]]]:
             while are_shared(seed) != ("shared" in pair):
                 seed += 1
             wanted = tuple(f for f in pair if f != "shared")
+            wanted += (_missing(pair, counted),)
             found = generate(seed, wanted)[1]
             if not found.issuperset(pair):
                 continue
             counted.update(combinations(sorted(found, key=FEATURES.index), 2))
             chosen.append(Chosen(seed, wanted))
     return chosen, Counter({pair: counted[pair] for pair in every})
+
+
+def _missing(pair: tuple[str, str], counted: Counter[tuple[str, str]]) -> str:
+    """Return the step that stands least often with those of a pair."""
+
+    def together(other: str) -> int:
+        both = (sorted((other, f), key=FEATURES.index) for f in pair)
+        return sum(counted[one, two] for one, two in both)
+
+    return min((f for f in FEATURES if f in STEP_OF and f not in pair), key=together)
 
 
 def table(counted: Counter[tuple[str, str]]) -> str:

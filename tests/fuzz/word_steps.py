@@ -61,7 +61,7 @@ FUNCTIONS = (
     "{e} = np.add({x}, {y}, out={x}) * 0.5",
     "{e} = np.sum({x}, axis=0, where={y} > {c})",
     "{e} = {x}.max(axis=0, where={y} > {c}, initial=-9)",
-    "{e} = np.bincount(np.arange({x}.size) % 4, weights={x}.ravel(), minlength=5)",
+    "{e} = np.bincount(np.arange({x}.size) % 4, {x}.ravel(), minlength=5) * 1.0",
     "{e} = np.bincount(np.arange({x}.size) * 7 % 5, minlength=6)",
     "{e} = np.histogram(np.arange({x}.size) * 0.37, 4, (0, 3), weights={x}.ravel())[0]",
     "{e} = np.histogram(np.arange({x}.size) * 0.5 - 1, {r}, (-1, 2))[0] + 0.5",
@@ -88,6 +88,82 @@ FUNCTIONS = (
     "{e} = np.full({x}.shape, t)\n{e}[{k}] += {x}[{k}]",
     "{e} = np.arange(6.0)\n{e}[::2] += {x}.sum()\n{e}[1] = n",
 )
+SELDOM = _patterns("""
+np.place({x}, {y} > {c}, t)
+
+np.place({x}[{k}], {x}[{k}] < {c}, {c2})
+
+np.putmask({x}[{k}], {x}[{k}] < {c}, {c2})
+
+np.putmask({x}, {y} > {c}, {x}[::-1] + t)
+
+np.fill_diagonal({x}, {c})
+
+np.fill_diagonal({x}[1:4, :3], t)
+
+{e} = {x} * 0.5
+np.fill_diagonal({e}.T, {x}.sum())
+
+{e} = np.zeros((4, 4)) + {x}.sum()
+np.fill_diagonal({e}, t)
+{e}[1:] *= 0.5
+
+{e} = {x}[:3].sum() * np.ones((3, 5))
+np.fill_diagonal({e}[:, 1:], [t, {c}, n])
+{e}[0] += 1
+
+{e} = np.histogram({x} * 0.5, np.array([-2.0, 0, 1.5, 4]))[0] * 0.5
+
+np.put_along_axis({x}, {y}.argmax(axis=-1, keepdims=True), t, axis=-1)
+
+np.put_along_axis({x}, np.argmin({x}, axis=0, keepdims=True), {y}[:1], axis=0)
+
+{x}.partition(1, axis=-1)
+{e} = {x}[..., 1] * 1.0
+{x}.sort()
+
+{x}[::-1].partition(2, axis=0)
+{e} = {x}[-3] + t
+{x}.sort(axis=0)
+
+{_m1} = {y} > {c}
+{x}[{_m1}] = {y}[{_m1}] * 0.5 + {c2}
+
+{_m1} = {x} < {c}
+{x}[{_m1}] += {y}[{_m1}] * t
+{e} = {_m1}.sum()
+
+{_m1} = {y}[0] > {c}
+{x}[1, {_m1}] = t
+
+{_m1} = {x}[:, 0] > {c}
+{x}[{_m1}, 1:] = {c2}
+{e} = np.where({_m1}, {x}[:, 0], 0)
+
+{_m1} = {x}[:, -1] > {y}[:, 0]
+{x}[{_m1}, 0] += {y}[{_m1}, 0] * t
+
+for _row in reversed({x}):
+    _row *= 0.5
+    _row[0] = t
+
+{e} = {x}[0] * 0
+for _row in reversed({y}):
+    {e} = {e} * 0.5 + _row
+
+for i, _row in enumerate(reversed({x})):
+    _row += i
+
+{_o} = []
+for _row in {x}:
+    {_o}.append(_row * 0.5)
+{e} = np.stack({_o}) + {x}
+
+{_o} = [{x}[0] * 1.0]
+for i in range({r}):
+    {_o}.append({_o}[-1] * 0.5 + i)
+{e} = {_o}[-1] - {_o}[0]
+""")
 NUMBERS = _patterns("""
 {e} = {n}
 {s}
@@ -441,6 +517,7 @@ def _step(feature: str, patterns: tuple[str, ...]) -> Step:
 _TRIES = 5
 TABLES = {
     "words": FUNCTIONS,
+    "seldom": SELDOM,
     "numbers": NUMBERS,
     "handed": CARRIED,
     "helped": HELPED,
