@@ -75,3 +75,19 @@ def test_a_place_that_is_not_there_raises(template: str, index: str) -> None:
         sums = isinstance(expected, float)
         found = outcome(fused, x, n, m)
         assert found == (pytest.approx(expected) if sums else expected), (size, n, m)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        "np.asarray(i).astype(np.uint8)",
+        "np.asarray(100 * i).astype(np.int8)",
+        "np.asarray(i).astype(bool).astype(int)",
+        "-np.asarray(i).astype(np.uint8)",
+    ],
+)
+def test_integers_that_wrap_have_no_ends(index: str) -> None:
+    plain = made(ONE, index)
+    fused = nfuser.fuse(plain, backend="interpret")
+    x = np.arange(256.0)
+    assert fused(x, 600, 0) == plain(x, 600, 0)

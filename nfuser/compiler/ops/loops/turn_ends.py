@@ -47,7 +47,12 @@ class TurnEnds:
         self._trips = trips
 
     def of(self, tensor: TensorView) -> Ends | None:
-        """Return the ends of ``tensor``, if they are known."""
+        """Return the ends of ``tensor``, if they are known.
+
+        Narrower integers may be what is left of wider ones, and have none.
+        """
+        if tensor.dtype is not DType.I64:
+            return None
         linear = self._linear(tensor)
         if linear is not None:
             return self._reached(linear)

@@ -55,7 +55,7 @@ class UnwatchedSources:
         name = getattr(function, "__name__", "")
         owner = getattr(function, "__self__", None)
         module = getattr(function, "__module__", None) or type(owner).__module__
-        if name in _NAMES or _is_outside(module):
+        if name in _NAMES or (module is not None and _is_outside(module)):
             self._note(f"{module}.{name}")
 
     def enter(self, frame: FrameType) -> None:

@@ -168,7 +168,7 @@ def _is_of_torch(owner: Any) -> bool:
         return True
     kind = owner if isinstance(owner, type) else type(owner)
     name = owner.__name__ if isinstance(owner, ModuleType) else kind.__module__
-    return name.partition(".")[0] == "torch"
+    return str(name).partition(".")[0] == "torch"
 
 
 def _state(generator: Any) -> Any:
