@@ -309,3 +309,16 @@ def test_more_numbers_than_a_half_can_count() -> None:
     found = nfuser.fuse(lambda x: (np.nanmean(x), np.nanvar(x), np.nanstd(x)))(x)
     assert found == (0.25, 0.0625, 0.25)
     assert {y.dtype for y in found} == {np.dtype("f2")}
+
+
+def test_the_first_power_of_a_matrix_is_the_matrix() -> None:
+    def work(a: Any) -> Any:
+        b = np.linalg.matrix_power(a, 1)
+        b[0, 0] = 9
+        return a, b
+
+    a = np.arange(4.0).reshape(2, 2)
+    left, right = nfuser.fuse(work, backend="interpret")(a)
+    assert left is a
+    assert right is a
+    assert a[0, 0] == 9

@@ -146,3 +146,17 @@ def test_copyto_casts_numbers_of_python_as_numpy_does(
     else:
         nfuser.fuse(work, backend="interpret")(y)
     np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("mode", ["clip", "wrap"])
+@pytest.mark.parametrize("dtype", ["f8", "u8"])
+def test_put_takes_no_indices_that_numpy_would_have_to_cut(
+    mode: str, dtype: str
+) -> None:
+    def work(x: Any, i: Any) -> None:
+        np.put(x, i, 7, mode=mode)  # pyright: ignore[reportArgumentType]
+
+    index = np.array([1, 2], dtype)
+    for function in (work, nfuser.fuse(work, backend="interpret")):
+        with pytest.raises(TypeError, match="Cannot cast"):
+            function(np.arange(5), index)

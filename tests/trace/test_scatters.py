@@ -87,6 +87,19 @@ def test_at_takes_keys_without_arrays(name: str, key: Any) -> None:
     agree(work, np.arange(12).reshape(3, 4))
 
 
+@pytest.mark.parametrize("narrow", ["?", "u1", "i1", "u2"])
+@pytest.mark.parametrize("dtype", ["f8", "i4", "u2"])
+@pytest.mark.parametrize("key", [np.array([0, 0, 2]), slice(1, 4)])
+def test_what_is_subtracted_may_be_narrower(narrow: str, dtype: str, key: Any) -> None:
+    def work(x: Any, v: Any) -> None:
+        np.subtract.at(x, key, v)
+        np.subtract.at(x, key, 1)
+
+    values = np.array([1, 0, 255], "u1" if narrow == "?" else "i8").astype(narrow)
+    if np.can_cast(narrow, dtype, "same_kind"):
+        agree(work, np.arange(5).astype(dtype), values)
+
+
 def test_not_a_number_is_the_greatest_and_the_least() -> None:
     def work(x: Any, i: Any, v: Any) -> None:
         np.maximum.at(x, i, v)

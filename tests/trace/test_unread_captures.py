@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import gc
 from types import SimpleNamespace
 from typing import Any
 
@@ -68,3 +69,18 @@ def test_an_element_of_an_array_that_is_called_shape_is_one() -> None:
         OWNER.shape = np.full(3, number)
         sign = 1 if number > 1 else -1
         assert scaled(np.ones(3)).tolist() == [number * sign] * 3
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch", "jax.numpy"])
+def test_an_array_that_is_taken_off_is_no_longer_there(library: str) -> None:
+    made = pytest.importorskip(library)
+
+    @nfuser.fuse
+    def chosen(x: Any) -> Any:
+        return x + 1 if OWNER.a is None else x * 10
+
+    OWNER.a = made.ones(3)
+    assert chosen(np.ones(3)).tolist() == [10] * 3
+    OWNER.a = None
+    gc.collect()
+    assert chosen(np.ones(3)).tolist() == [2] * 3

@@ -91,3 +91,14 @@ def test_integers_that_wrap_have_no_ends(index: str) -> None:
     fused = nfuser.fuse(plain, backend="interpret")
     x = np.arange(256.0)
     assert fused(x, 600, 0) == plain(x, 600, 0)
+
+
+def test_places_computed_in_many_steps_are_looked_at_once_each() -> None:
+    lines = "".join("        a = a + a // 2\n" for _ in range(40))
+    text = (
+        "def program(x, n, m):\n    s = x[0] * 0\n    for i in range(n):\n"
+        f"        a = i\n{lines}        s = s + x[np.minimum(a, 3)]\n    return s\n"
+    )
+    plain = made(text, "steps")
+    x = np.arange(4.0)
+    assert nfuser.fuse(plain, backend="interpret")(x, 3, 0) == plain(x, 3, 0)

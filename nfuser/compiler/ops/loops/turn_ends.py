@@ -45,6 +45,9 @@ class TurnEnds:
     ) -> None:
         self._definition = definition
         self._trips = trips
+        self._ends: dict[TensorView, Ends | None] = {}
+        self._sums: dict[TensorView, Linear | None] = {}
+        self._counted: dict[TensorView, frozenset[TensorView]] = {}
 
     def of(self, tensor: TensorView) -> Ends | None:
         """Return the ends of ``tensor``, if they are known.
@@ -53,6 +56,11 @@ class TurnEnds:
         """
         if tensor.dtype is not DType.I64:
             return None
+        if tensor not in self._ends:
+            self._ends[tensor] = self._found(tensor)
+        return self._ends[tensor]
+
+    def _found(self, tensor: TensorView) -> Ends | None:
         linear = self._linear(tensor)
         if linear is not None:
             return self._reached(linear)
@@ -71,7 +79,9 @@ class TurnEnds:
             return self._remainder(left, by)
         if op in (_ADD, _SUBTRACT):
             one, other = self.of(left), self.of(right)
-            if one is None or other is None or self._counters(left, right):
+            if one is None or other is None:
+                return None
+            if self._counters(left) & self._counters(right):
                 return None
             low, high = other if op is _ADD else (-other[1], -other[0])
             return one[0] + low, one[1] + high
@@ -104,19 +114,14 @@ class TurnEnds:
         is_within = less(first + count, by)
         return first * is_within, minimum(first + count, by - 1)
 
-    def _counters(self, left: TensorView, right: TensorView) -> set[TensorView]:
-        """Return the counters that both depend on."""
-        found: list[set[TensorView]] = []
-        for tensor in (left, right):
-            known: set[TensorView] = set()
-            todo = [tensor]
-            while todo:
-                if (t := todo.pop()) not in known:
-                    known.add(t)
-                    expr = self._definition.get(t)
-                    todo += expr.operands if isinstance(expr, Pointwise) else ()
-            found.append(known & self._trips.keys())
-        return found[0] & found[1]
+    def _counters(self, tensor: TensorView) -> frozenset[TensorView]:
+        """Return the counters that ``tensor`` is computed of."""
+        if tensor not in self._counted:
+            expr = self._definition.get(tensor)
+            operands = expr.operands if isinstance(expr, Pointwise) else ()
+            found = frozenset({tensor} & self._trips.keys())
+            self._counted[tensor] = found.union(*map(self._counters, operands))
+        return self._counted[tensor]
 
     def _same(self, tensor: TensorView) -> Scalar | None:
         """Return what ``tensor`` is in each turn, if that is one number."""
@@ -136,6 +141,11 @@ class TurnEnds:
 
     def _linear(self, tensor: TensorView) -> Linear | None:
         """Return ``tensor`` as a sum of counters, each times a number."""
+        if tensor not in self._sums:
+            self._sums[tensor] = self._summed(tensor)
+        return self._sums[tensor]
+
+    def _summed(self, tensor: TensorView) -> Linear | None:
         if tensor in self._trips:
             return sc.const(0), {tensor: sc.const(1)}
         if tensor.ndim or tensor.dtype is not DType.I64:

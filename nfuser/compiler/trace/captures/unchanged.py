@@ -59,7 +59,7 @@ def same(expected: Any) -> Callable[[Any], bool]:
         reference = weakref.ref(expected)
     except TypeError:
         return lambda found: found is expected
-    return lambda found: found is reference()
+    return lambda found: found is not None and found is reference()
 
 
 def _same_set(expected: Any) -> Callable[[Any], bool]:
@@ -83,7 +83,7 @@ def _same_written_once(expected: Any) -> Callable[[Any], bool]:
     reference, kind, digest = weakref.ref(expected), type(expected), _shown(expected)
 
     def holds(found: Any) -> bool:
-        if found is reference():
+        if found is not None and found is reference():
             return True
         is_shown = digest is not None and type(found) is kind
         return is_shown and _shown(found) == digest

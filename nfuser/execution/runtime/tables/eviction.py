@@ -19,10 +19,11 @@ TIMES = 4  # as many keys as the table holds are known to have gone
 
 
 class ByUse(dict[K, V]):
-    """A table in the order of use, whole whenever Python code runs.
+    """A table in the order of use, which lists no key that is gone.
 
-    An ``OrderedDict`` is not while it is cleared: what runs as its values go, another
-    thread that forks among them, finds keys in its order that are gone.
+    An ``OrderedDict`` does while it is cleared: what runs as its values go, another
+    thread that forks among them, finds such keys in its order. A key that is being
+    moved is missing meanwhile: who looks without the lock looks again under it.
     """
 
     def move_to_end(self, key: K) -> None:

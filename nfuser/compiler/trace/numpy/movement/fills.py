@@ -16,7 +16,7 @@ import nfuser.compiler.trace.numpy.movement.writes as writes
 import nfuser.compiler.trace.numpy.names.refusals as refusals
 from nfuser.compiler.trace.standins.asked import ask_to_assign_outside, to_be_assigned
 from nfuser.compiler.trace.standins.standin import Standin, chosen_by_masks
-from nfuser.errors import ShapeError, UnsupportedError
+from nfuser.errors import DTypeError, ShapeError, UnsupportedError
 
 if TYPE_CHECKING:
     from nfuser.compiler.trace.tracer import Tracer
@@ -40,11 +40,13 @@ def copyto(
 ) -> None:
     """Do ``numpy.copyto``."""
     dst = _target(t, dst)
-    if type(src) in _NUMBERS:
+    if isinstance(src, _NUMBERS) and not isinstance(src, Standin):
         held = dst._operand().dtype  # which takes Python numbers of its kind, or below
         kinds = (held.is_bool, held.is_integer, not held.is_complex, True)
-        if _NUMBERS.index(type(src)) <= kinds.index(True):
-            casting = "unsafe"
+        fits: tuple[type, ...] = _NUMBERS[
+            : kinds.index(True) + 1
+        ]  # a bool is an int, too
+        casting = "unsafe" if isinstance(src, fits) else casting
     if where is True:
         writes.write(t, dst, src, casting)
         return
@@ -79,9 +81,17 @@ def put(t: Tracer, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     a = _target(t, a)
     if mode not in ("raise", "clip", "wrap"):
         raise refusals.keyword("put", "mode")
-    index = t.wrap(t.tensor(np.asarray(ind) if isinstance(ind, (list, tuple)) else ind))
+    if isinstance(ind, (list, tuple)):
+        ind = np.asarray(ind) if len(ind) else np.zeros(0, np.int64)
+    index = t.wrap(t.tensor(ind))
     flat = index.reshape(-1)
     if mode != "raise":
+        if not np.can_cast(flat.dtype, np.int64):
+            message = (
+                f"Cannot cast array data from {flat.dtype} to int64 according to "
+                "the rule 'safe'"
+            )
+            raise DTypeError(message)
         flat = flat.astype(np.int64)  # which holds the size, too
         flat = flat % a.size if mode == "wrap" else np.clip(flat, 0, a.size - 1)
     given = t.wrap(t.builder.tensor(t.operand(v)))

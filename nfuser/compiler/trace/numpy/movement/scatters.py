@@ -33,7 +33,9 @@ def _at(name: str, op: ScatterOp, verb: Any) -> Any:
         _require_kind(t, name, a, b)
         negated = name == "subtract" and not t.tensor(a).dtype.is_bool
         if negated:
-            put(t, a, indices, -b, op, np.add)
+            held = t.tensor(a).dtype.numpy
+            value = t.wrap(array_of(t, b) if is_sequence(b) else t.tensor(b))
+            put(t, a, indices, -value.astype(held), op, np.add)
         else:
             put(t, a, indices, b, op, verb)
 

@@ -16,6 +16,7 @@ import numpy as np
 import nfuser.compiler.ops as ops
 from nfuser.compiler.trace.numpy.composed.parts import array
 from nfuser.compiler.trace.numpy.dispatch.keywords import MISSING
+from nfuser.compiler.trace.standins.standin import Standin
 from nfuser.errors import OptionError, ShapeError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -136,6 +137,8 @@ def _matrix_power(t: Tracer, a: Any, n: Any) -> Any:
             f"{tuple(map(int, x.shape))}"
         )
         raise ShapeError(message)
+    if n == 1 and isinstance(a, Standin):
+        return a  # and no copy of it, as in NumPy
     if not n:
         one = t.handlers["eye"](t, x.shape[-1], dtype=x.dtype)
         return np.broadcast_to(one, x.shape).copy()
