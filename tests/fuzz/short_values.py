@@ -198,7 +198,7 @@ class Values:
     def chained(self, text: str) -> str:
         """Return a part as a part of a part, now and then."""
         name, _, key = text.partition("[")
-        if self.chance(0.95) or key.startswith(("...", ":]")):
+        if self.chance(0.92) or key.startswith(("...", ":]")):
             return text
         part = self.rng.choice(("::2", "1:", "::-1", ":-1", "...", "::1"))
         return f"{name}[{part}][{key}"

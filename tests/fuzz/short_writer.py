@@ -35,6 +35,7 @@ _KINDS = {
     "closure": 0.4,
     "function": 1.8,
 }  # of statements, and how often each is written
+_ENDS = ("2::2", "1::2", "2:8:2", "-2::-2", "1:-1:2", "3:0:-1")  # of what is returned
 _OPERATORS = ("+=", "-=", "*=", "+=")
 
 
@@ -115,9 +116,45 @@ class Writer(Values):
         form = rng.choice(("{a} = {e}", "{a} = {e}", "{a} += {e}"))
         return [form.format(a=row(name, 0), e=rng.choice((" + ", " - ")).join(terms))]
 
+    def _sweeps(self) -> list[str]:
+        """Return loops forwards and backwards, one of which reads the other's rows."""
+        rng = self.rng
+        fit = [x for x, a in self.names.arrays.items() if a == self.axes]
+        if self.loops or not fit:
+            return self._update()
+        at = rng.randrange(len(self.axes))
+        rest = [rng.choice((":", ":", "0", "::-1")) for _ in self.axes]
+
+        def row(x: str, place: str) -> str:
+            key = list(rest)
+            key[at] = place
+            return f"{x}[{', '.join(key)}]"
+
+        lines: list[str] = []
+        source = rng.choice(fit)
+        for step in rng.choice(((1, -1), (1, -1), (-1,), (-1, 1), (1, 1))):
+            made, size = rng.choice(fit), f"{source}.shape[{at}]"
+            if self.chance(0.6):
+                made = self.new_name("w")
+                self.names.arrays[made] = self.axes
+                lines.append(f"{made} = np.zeros_like({source})")
+            first, turns = (
+                ("0", f"1, {size}") if step > 0 else ("-1", f"{size} - 2, -1, -1")
+            )
+            before = row(made, "k - 1" if step > 0 else "k + 1")
+            lines += [
+                f"{row(made, first)} = {row(source, first)}",
+                f"for k in range({turns}):",
+                f"    {row(made, 'k')} = 0.5 * {before} + {row(source, 'k')}",
+            ]
+            source = made
+        return lines
+
     def _whole(self) -> list[str]:
         name = self.rng.choice(self.written())
         axes = self.names.arrays[name]
+        if axes == axes[::-1] and len(axes) == 2 and self.chance(0.3):
+            return [f"{name}[...] = {name}.T"]
         if self.chance(0.4):
             operator = self.rng.choice(_OPERATORS)
             return [f"{name} {operator} {self.expression(axes, 1)}"]
@@ -161,7 +198,7 @@ class Writer(Values):
             (
                 *(
                     "np.zeros_like({x})",
-                    "np.empty_like({x}) * 0",
+                    "np.zeros_like({x}) + 0",
                     "np.zeros({x}.shape)",
                 ),
                 *("np.ones_like({x})", "np.zeros({x}.shape, {x}.dtype)", "{x} + 1"),
@@ -483,7 +520,8 @@ class Writer(Values):
         """Return the whole program."""
         body = self.block(0, self.rng.choices((1, 2, 3), (4, 4, 2))[0])
         names = [x for x in self.names.arrays if self.chance(0.5)] or ["u"]
-        values = [x if self.chance(0.75) else self.part(x)[0] for x in names]  # type: ignore[index]
+        values = [f"{x}[{self.rng.choice(_ENDS)}]" for x in names if self.chance(0.15)]
+        values += [x if self.chance(0.75) else self.part(x)[0] for x in names]  # type: ignore[index]
         values += [x for x in self.names.numbers if self.chance(0.7)]
         if self.chance(0.15):
             values.append(self.expression(self.axes, 1))
@@ -499,7 +537,7 @@ class Writer(Values):
             ends = "return None"
         extra = [
             x
-            for x in ("i", "j", "part", "n", "m", "t", "box")
+            for x in ("i", "j", "part", "n", "m", "t", "box", "bag")
             if _uses("\n".join([*body, ends]), x)
         ]
         head = f"def program({', '.join([*self.given, *extra])}):"
