@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.fuzz import chain_programs as chain
 from tests.fuzz import element_programs as element
 from tests.fuzz import failing_programs as failing
 from tests.fuzz import flow_programs as flow
+from tests.fuzz import short_programs as short
 from tests.fuzz import sweep_programs as sweep
 from tests.fuzz import write_programs as write
 from tests.fuzz.check import check
@@ -57,8 +59,13 @@ def _assign(seed: int, backend: str) -> None:
     assign.compare(assign.generate(seed)[0], seed, backend)
 
 
+def _short(seed: int, backend: str) -> None:
+    short.compare(seed, backend, Counter())
+
+
 GENERATORS = {
     "write": _write,
+    "short": _short,
     "flow": _flow,
     "sweep": _swept,
     "chain": partial(_swept, write=chain.generate),
@@ -69,12 +76,11 @@ GENERATORS = {
     "shapes": partial(_checked, shapes=True),
 }
 _ORDER = (
-    *("write", "flow", "write", "sweep", "write", "fuzz", "failing", "element"),
-    *("write", "flow", "chain", "write", "sweep", "fuzz", "write", "element"),
-    *("write", "failing", "assign", "chain", "write", "flow", "element", "write"),
-    *("sweep", "flow", "write", "shapes"),
+    *("write", "short", "flow", "short", "write", "sweep", "short", "fuzz"),
+    *("failing", "short", "element", "write", "short", "flow", "chain", "short"),
+    *("write", "assign", "short", "element", "sweep", "short", "write", "shapes"),
 )
-_ON_BOTH = ("write", "assign", "failing", "flow")
+_ON_BOTH = ("write", "short", "assign", "failing", "flow")
 
 
 def turns(first: int, count: int) -> Iterator[tuple[str, int, str]]:

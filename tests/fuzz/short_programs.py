@@ -210,6 +210,8 @@ def _is_told(
         unbound = isinstance(one.result, UnboundLocalError)
         if "setting an array element" in str(one.result):
             return True  # of one element, as NumPy took until 2.4
+        if isinstance(one.result, OverflowError):
+            return True  # of numbers that no integer of the dtype holds
         clipped = isinstance(one.result, IndexError) and _READ.search(what)
         if unbound or clipped or _IN_ARMS.search(what):
             tally["beyond"] += 1  # what kernels read beyond an array is clipped
