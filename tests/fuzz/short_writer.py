@@ -303,7 +303,7 @@ class Writer(Values):
         text, part = self.target()
         array = name if "mask" in part or not part else text
         fit = axes if array == name else part
-        _, target = text.split("[", 1) if "[" in text else ("", "...]")
+        _, target = text.split("[", 1) if text.count("[") == 1 else ("", "...]")
         owner = text.partition("[")[0]
         at = rng.choice(("add", "add", "subtract", "maximum", "multiply"))
         op = rng.choice(("add", "multiply", "subtract", "maximum"))
