@@ -12,15 +12,17 @@ from nfuser.compiler.ir.point_op import CAST, POINT_OPS, is_copy
 from nfuser.compiler.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Set
 
     from nfuser.compiler.ir.expr import Expr
-    from nfuser.compiler.ir.point_op import PointOp
     from nfuser.compiler.ir.scalars.scalar import Scalar
     from nfuser.compiler.ir.tensor import TensorView
 
 Counted: TypeAlias = "tuple[Scalar, int]"  # in the first turn, and how much it grows
-_ADD, _SUBTRACT, _MULTIPLY = (POINT_OPS[n] for n in ("add", "subtract", "multiply"))
+Sum: TypeAlias = "tuple[Scalar, dict[TensorView, Scalar]]"  # and steps of counters
+_ADD, _SUBTRACT, _MULTIPLY, _NEGATIVE = (
+    POINT_OPS[n] for n in ("add", "subtract", "multiply", "negative")
+)
 
 
 def ends_of(trips: Scalar, place: Counted) -> tuple[Scalar, Scalar]:
@@ -46,46 +48,75 @@ class Counts:
     def __init__(
         self, turn: TensorView | None, definition: Mapping[TensorView, Expr]
     ) -> None:
-        self._turn = turn
-        self._definition = definition
+        self._sums = Sums(frozenset(() if turn is None else (turn,)), definition)
 
     def of(self, tensor: TensorView) -> Counted | None:
         """Return what ``tensor`` is in the first turn, and by how much it grows."""
-        if tensor is self._turn:
-            return sc.const(0), 1
+        found = self._sums.of(tensor)
+        if found is None:
+            return None
+        first, steps = found
+        step = next(iter(steps.values()), sc.const(0))
+        return (first, step.value) if isinstance(step, sc.Const) else None
+
+
+class Sums:
+    """Integers of a body that are sums of ``counters``, each times a number."""
+
+    def __init__(
+        self, counters: Set[TensorView], definition: Mapping[TensorView, Expr]
+    ) -> None:
+        self._counters = counters
+        self._definition = definition
+        self._found: dict[TensorView, Sum | None] = {}
+
+    def of(self, tensor: TensorView) -> Sum | None:
+        """Return ``tensor`` as such a sum, where it is one."""
+        if tensor not in self._found:
+            self._found[tensor] = self._computed(tensor)
+        return self._found[tensor]
+
+    def _computed(self, tensor: TensorView) -> Sum | None:
+        if tensor in self._counters:
+            return sc.const(0), {tensor: sc.const(1)}
         if tensor.ndim or tensor.dtype is not DType.I64:
             return None
         match self._definition.get(tensor):
             case Constant(int() as number):
-                return sc.const(number), 0
+                return sc.const(number), {}
             case FromScalar(scalar):
-                return scalar, 0
-            case Pointwise(op, operands):
-                return self._computed(op, operands)
+                return scalar, {}
+            case Pointwise(op, (operand,)) if op is CAST or is_copy(op):
+                return self.of(operand)
+            case Pointwise(op, (operand,)) if op is _NEGATIVE:
+                return _times(self.of(operand), sc.const(-1))
+            case Pointwise(op, (left, right)) if op in (_ADD, _SUBTRACT):
+                sign = sc.const(1 if op is _ADD else -1)
+                return _added(self.of(left), _times(self.of(right), sign))
+            case Pointwise(op, (left, right)) if op is _MULTIPLY:
+                one, other = self.of(left), self.of(right)
+                if one is not None and not one[1]:
+                    one, other = other, one
+                return _times(one, other[0]) if other and not other[1] else None
             case _:
                 return None
 
-    def _computed(
-        self, op: PointOp, operands: tuple[TensorView, ...]
-    ) -> Counted | None:
-        if (
-            op is not CAST
-            and not is_copy(op)
-            and op not in (_ADD, _SUBTRACT, _MULTIPLY)
-        ):
-            return None
-        found = [self.of(t) for t in operands]
-        if None in found:
-            return None
-        known = [x for x in found if x is not None]
-        if len(known) == 1:
-            return known[0]
-        (a, m), (b, n) = known
-        if op is _ADD:
-            return a + b, m + n
-        if op is _SUBTRACT:
-            return a - b, m - n
-        for (x, step), (y, other) in ((known[0], known[1]), (known[1], known[0])):
-            if other == 0 and isinstance(y, sc.Const):
-                return x * y, step * y.value
+
+def _times(given: Sum | None, by: Scalar) -> Sum | None:
+    if given is None:
         return None
+    steps = {counter: step * by for counter, step in given[1].items()}
+    return given[0] * by, _without_zeros(steps)
+
+
+def _added(one: Sum | None, other: Sum | None) -> Sum | None:
+    if one is None or other is None:
+        return None
+    steps = dict(one[1])
+    for counter, step in other[1].items():
+        steps[counter] = steps.get(counter, sc.const(0)) + step
+    return one[0] + other[0], _without_zeros(steps)
+
+
+def _without_zeros(steps: dict[TensorView, Scalar]) -> dict[TensorView, Scalar]:
+    return {c: step for c, step in steps.items() if step is not sc.const(0)}

@@ -6,12 +6,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.compiler.dtypes import DType
-from nfuser.compiler.ir.expr import Constant, FromScalar, Pointwise
-from nfuser.compiler.ir.point_op import CAST, POINT_OPS, is_copy
+from nfuser.compiler.ir.expr import Pointwise
+from nfuser.compiler.ir.point_op import CAST, POINT_OPS
 from nfuser.compiler.ir.same_value import original
 from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.compiler.ir.scalars.functions import less, maximum, minimum
-from nfuser.compiler.ops.loops.induction import last_turn
+from nfuser.compiler.ops.loops.induction import Sums, last_turn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from nfuser.compiler.ir.point_op import PointOp
     from nfuser.compiler.ir.scalars.scalar import Scalar
     from nfuser.compiler.ir.tensor import TensorView
+    from nfuser.compiler.ops.loops.induction import Sum
 
 Ends: TypeAlias = "tuple[Scalar, Scalar]"
-Linear: TypeAlias = "tuple[Scalar, dict[TensorView, Scalar]]"  # and steps of counters
 _ADD, _SUBTRACT, _MULTIPLY, _NEGATIVE, _REMAINDER = (
     POINT_OPS[n] for n in ("add", "subtract", "multiply", "negative", "remainder")
 )
@@ -46,7 +46,7 @@ class TurnEnds:
         self._definition = definition
         self._trips = trips
         self._ends: dict[TensorView, Ends | None] = {}
-        self._sums: dict[TensorView, Linear | None] = {}
+        self._sums = Sums(trips.keys(), definition)
         self._counted: dict[TensorView, frozenset[TensorView]] = {}
 
     def of(self, tensor: TensorView) -> Ends | None:
@@ -61,7 +61,7 @@ class TurnEnds:
         return self._ends[tensor]
 
     def _found(self, tensor: TensorView) -> Ends | None:
-        linear = self._linear(tensor)
+        linear = self._sums.of(tensor)
         if linear is not None:
             return self._reached(linear)
         match self._definition.get(original(self._definition, tensor)):
@@ -104,7 +104,7 @@ class TurnEnds:
 
     def _remainder(self, tensor: TensorView, by: Scalar | None) -> Ends | None:
         """Return the ends of a remainder of numbers that follow each other."""
-        linear = self._linear(tensor)
+        linear = self._sums.of(tensor)
         if linear is None or not isinstance(by, sc.Const) or by.value <= 0:
             return None
         if any(step not in (sc.const(1), sc.const(-1)) for step in linear[1].values()):
@@ -125,10 +125,10 @@ class TurnEnds:
 
     def _same(self, tensor: TensorView) -> Scalar | None:
         """Return what ``tensor`` is in each turn, if that is one number."""
-        linear = self._linear(tensor)
+        linear = self._sums.of(tensor)
         return linear[0] if linear and not linear[1] else None
 
-    def _reached(self, linear: Linear) -> Ends:
+    def _reached(self, linear: Sum) -> Ends:
         low, steps = linear
         high = low
         for counter, step in steps.items():
@@ -138,52 +138,3 @@ class TurnEnds:
             else:
                 low, high = low + minimum(0, last), high + maximum(0, last)
         return low, high
-
-    def _linear(self, tensor: TensorView) -> Linear | None:
-        """Return ``tensor`` as a sum of counters, each times a number."""
-        if tensor not in self._sums:
-            self._sums[tensor] = self._summed(tensor)
-        return self._sums[tensor]
-
-    def _summed(self, tensor: TensorView) -> Linear | None:
-        if tensor in self._trips:
-            return sc.const(0), {tensor: sc.const(1)}
-        if tensor.ndim or tensor.dtype is not DType.I64:
-            return None
-        match self._definition.get(tensor):
-            case Constant(int() as number):
-                return sc.const(number), {}
-            case FromScalar(scalar):
-                return scalar, {}
-            case Pointwise(op, (operand,)) if op is CAST or is_copy(op):
-                return self._linear(operand)
-            case Pointwise(op, (operand,)) if op is _NEGATIVE:
-                return _times(self._linear(operand), sc.const(-1))
-            case Pointwise(op, (left, right)) if op in (_ADD, _SUBTRACT):
-                other = self._linear(right)
-                if op is _SUBTRACT:
-                    other = _times(other, sc.const(-1))
-                return _sum(self._linear(left), other)
-            case Pointwise(op, (left, right)) if op is _MULTIPLY:
-                one, other = self._linear(left), self._linear(right)
-                if one is not None and not one[1]:
-                    one, other = other, one
-                return _times(one, other[0]) if other and not other[1] else None
-            case _:
-                return None
-
-
-def _times(linear: Linear | None, by: Scalar) -> Linear | None:
-    if linear is None:
-        return None
-    steps = {counter: step * by for counter, step in linear[1].items()}
-    return linear[0] * by, {c: s for c, s in steps.items() if s is not sc.const(0)}
-
-
-def _sum(one: Linear | None, other: Linear | None) -> Linear | None:
-    if one is None or other is None:
-        return None
-    steps = dict(one[1])
-    for counter, step in other[1].items():
-        steps[counter] = steps.get(counter, sc.const(0)) + step
-    return one[0] + other[0], {c: s for c, s in steps.items() if s is not sc.const(0)}
