@@ -118,16 +118,6 @@ def test_a_helper_is_settled_for_each_of_its_calls() -> None:
                 v = v + x.sum()
         return v
 
-    @nfuser.fuse(backend="interpret")
-    def fused(x: Any, y: Any, n: int) -> Any:
-        v = 1
-        for _ in range(n):
-            v = held(x, v) % 7
-            v = held(y, v) % 5
-            if v > 2:
-                v = held(y, x[1]) - held(x, 2)
-        return x, y, v
-
     def plain(x: Any, y: Any, n: int) -> Any:
         v = 1
         for _ in range(n):
@@ -136,6 +126,8 @@ def test_a_helper_is_settled_for_each_of_its_calls() -> None:
             if v > 2:
                 v = held(y, x[1]) - held(x, 2)
         return x, y, v
+
+    fused = nfuser.fuse(plain, backend="interpret")
 
     for first in range(5):
         x, y = np.array([3.0, 2.0 + first]), np.array([1.0, 4.0, 2.0]) - first
