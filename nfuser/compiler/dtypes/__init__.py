@@ -10,6 +10,7 @@ from nfuser.compiler.dtypes.promotion import (
     holds,
     out_of_bounds,
     promote,
+    widest,
 )
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "holds",
     "out_of_bounds",
     "promote",
+    "widest",
 ]

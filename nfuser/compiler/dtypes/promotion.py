@@ -8,11 +8,15 @@ float16 stands in NumPy's table; the two together give float32.
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nfuser.compiler.dtypes.dtype import DType, as_dtype
 from nfuser.errors import DTypeError, RangeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Weak = type[bool] | type[int] | type[float] | type[complex]
 _KINDS = {bool: 0, int: 1, float: 2, complex: 3}
@@ -39,6 +43,15 @@ def promote(*operands: DType | Weak) -> DType:
     for kind in weak:
         meet = _with_weak(meet, kind)
     return meet
+
+
+def widest(kinds: Iterable[Weak]) -> Weak | None:
+    """Return the one of Python's types that holds the numbers of all, if there is one.
+
+    >>> widest([int, float, bool])
+    <class 'float'>
+    """
+    return max(kinds, key=_KINDS.__getitem__, default=None)
 
 
 def _joint(dtypes: list[DType]) -> DType:

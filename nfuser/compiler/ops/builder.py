@@ -93,7 +93,8 @@ class Builder:
     """Collects the expressions of one fusion.
 
     ``weak`` holds the tensors that stand for Python numbers, which NEP 50 promotes
-    by kind; ``constants`` those that numbers have; ``expanded`` what is stretched, with
+    by kind, and ``numbers`` which integers of the program they may be, where that is
+    known; ``constants`` those that numbers have; ``expanded`` what is stretched, with
     what it was before; ``source`` is the user's line that new tensors carry.
     ``rounds_integers``: what meets 16-bit floats is first made one, as by NumPy; torch
     computes with it as it is.
@@ -112,6 +113,7 @@ class Builder:
         self.name = name
         self.exprs: list[Expr] = []
         self.weak: dict[TensorView, Weak] = {}
+        self.numbers: dict[TensorView, tuple[int, ...]] = {}
         self.expanded: dict[TensorView, TensorView] = {}
         self.meant: dict[TensorView, Pointwise | Callable[[], TensorView]] = {}
         self.stopped: set[TensorView] = set()
@@ -301,6 +303,8 @@ class Builder:
     def convert(self, operand: Operand, dtype: DType) -> TensorView:
         """Return ``operand`` as a tensor of ``dtype``, as promotion converts it."""
         if isinstance(operand, TensorView):
+            for number in self.numbers.get(operand, ()):
+                check_fits(number, dtype, "which a branch may choose")
             return self.cast(operand, dtype)
         if isinstance(operand, np.generic):
             return self.constant(_rounded(operand, dtype), dtype)

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.compiler.ops as ops
 import nfuser.compiler.trace.standins.asked as asked
 import nfuser.compiler.trace.standins.host_numbers as known
+from nfuser.compiler.dtypes import DType
 from nfuser.compiler.ir.scalars.scalar import Const, Scalar
 from nfuser.compiler.ir.tensor import TensorView
 from nfuser.compiler.trace.call.call import Guard, ValueGuard
@@ -207,11 +209,21 @@ class Tracer:
         are_python = all(isinstance(kind, type) for kind in kinds)
         if are_python and (number := self._outcome(verb, taken)) is not None:
             return number
+        if are_python and verb not in _OF_TRUTHS:
+            taken = [self._counted(x) for x in taken]
         found = verb(self.builder, *self.dialect.meet(self, verb, taken))
         if are_python:
             for result in found if isinstance(found, tuple) else (found,):
                 self.builder.weak[result] = _PYTHON[result.dtype.kind]
         return self.wrap(found)
+
+    def _counted(self, x: Any) -> Any:
+        """Return a truth value of Python's as the integer that it is to operators."""
+        if not isinstance(x, TensorView) or not x.dtype.is_bool:
+            return x
+        found = self.builder.cast(x, DType.I64)
+        self.builder.weak[found] = int
+        return found
 
     def _outcome(self, verb: Callable[..., Any], taken: list[Any]) -> Any:
         """Guard how Python itself ends; raise what it raises.
@@ -303,4 +315,5 @@ def _ended(_: Any) -> Any:
     """Take the place of what served a trace."""
 
 
+_OF_TRUTHS = {ops.bitwise_and, ops.bitwise_or, ops.bitwise_xor}
 _PYTHON: dict[str, Any] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}

@@ -10,7 +10,7 @@ import numpy as np
 import nfuser.compiler.ops.elementwise.complex.parts as parts
 import nfuser.compiler.ops.python_integers as integers
 import nfuser.compiler.ops.rules as rules
-from nfuser.compiler.dtypes import DType
+from nfuser.compiler.dtypes import DType, promote
 from nfuser.compiler.ir.tensor import TensorView
 
 if TYPE_CHECKING:
@@ -44,7 +44,11 @@ def _compare(b: Builder, name: str, x: Operand, y: Operand) -> TensorView:
         raise parts.refuse(f"comparison by {name}")
     if integers.is_integer_array(x, b) and integers.is_python_integer(y, b):
         return integers.compare(b, name, x, y)
-    kinds = (b.type_of(x), b.type_of(y))
+    kinds = [b.type_of(v) for v in (x, y)]
+    if dtype.is_integer:  # by value, also numbers of Python's that turns compute
+        for k, v in enumerate((x, y)):
+            kinds[k] = v.dtype if isinstance(v, TensorView) else kinds[k]
+        dtype = promote(*kinds)
     if DType.U64 in kinds and any(
         isinstance(k, DType) and k.kind == "i" for k in kinds
     ):

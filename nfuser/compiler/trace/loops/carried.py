@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import nfuser.compiler.ops as ops
 import nfuser.compiler.trace.call.tree as tree
+from nfuser.compiler.dtypes import promote, widest
 from nfuser.compiler.ir.base import node, value
 from nfuser.errors import ArgumentError, DTypeError, NfuserError, ShapeError
 
@@ -109,25 +110,36 @@ def _standin(t: Tracer, form: Form, rest: Iterator[TensorView]) -> Any:
     return found
 
 
-def settled(before: Form, after: CarriedLeaf, name: str) -> Form:
+def settled(start: Form, before: Form, after: CarriedLeaf, name: str) -> Form:
     """Return the form that a value has before and after an iteration.
 
-    A number of Python's becomes what the body makes of it; all else keeps its form.
+    A number of Python's, if it ``start``s as one, becomes what the body makes of it, or
+    what holds both; all else keeps its form.
     """
     now = after.form
     if now.ndim != before.ndim:
-        start = "an array of as many axes, as np.zeros(shape)"
+        zeros = "an array of as many axes, as np.zeros(shape)"
         message = (
-            f"start {name} with {start}: a carried value keeps its number of axes, "
+            f"start {name} with {zeros}: a carried value keeps its number of axes, "
             f"expected {before.ndim}, found {now.ndim} after one iteration"
         )
         raise ShapeError(message)
-    if before.weak is not None and now != before:
-        return now
+    if before.weak is not None and now.weak is not None:
+        return before if widest((before.weak, now.weak)) is before.weak else now
+    if before.weak is not None:
+        dtype = promote(before.weak, now.dtype)
+        return Form(dtype, None, now.ndim, now.is_array)
     if now.dtype is before.dtype or now.weak is not None:
         _require_kind(before, now, name)
         return before
+    if joint_dtype(start, now) is before.dtype:
+        return before
     raise _changed(before, now, name)
+
+
+def joint_dtype(start: Form, now: Form) -> DType | None:
+    """Return the dtype that holds a number of Python's, and what a turn makes of it."""
+    return None if start.weak is None else promote(start.weak, now.weak or now.dtype)
 
 
 def _require_kind(before: Form, now: Form, name: str) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import nfuser.compiler.ops as ops
 import nfuser.compiler.ops.loops.loop as verb
 import nfuser.compiler.trace.call.tree as tree
-from nfuser.compiler.dtypes import DType
+from nfuser.compiler.dtypes import DType, widest
 from nfuser.compiler.ir.expr import FOLDING, Loop
 from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.compiler.ir.scalars.functions import equal, maximum
@@ -33,7 +33,9 @@ from nfuser.errors import ArgumentError, DTypeError, ShapeError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nfuser.compiler.dtypes.promotion import Weak
     from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.compiler.ops.builder import Builder
     from nfuser.compiler.trace.tracer import Tracer
 
 
@@ -240,12 +242,31 @@ class _Side:
 
 def between(t: Tracer, pred: Any, yes: Any, no: Any, name: str) -> Any:
     """Return one of two values, which are alike."""
-    _require_alike(leaf(t, yes, name).form, leaf(t, no, name).form, name)
-    return t.call(ops.where, pred, yes, no)
+    kind = _require_alike(leaf(t, yes, name).form, leaf(t, no, name).form, name)
+    b, chosen = t.builder, t.tensor(pred)
+    one, other = t.operand(yes), t.operand(no)
+    is_truth = b.promote(one, other) is DType.BOOL
+    if is_truth and (chosen is one or chosen is other):  # as ``and`` and ``or`` are
+        verb = ops.logical_or if chosen is one else ops.logical_and
+        return t.call(verb, yes, no)
+    found = ops.where(b, chosen, one, other)
+    if kind is not None:
+        b.weak[found] = kind
+        b.numbers[found] = (*_numbers(b, one), *_numbers(b, other))
+    return t.wrap(found)
 
 
-def _require_alike(yes: Form, no: Form, name: str) -> None:
-    """Refuse results of a choice that differ; numbers of Python's become others."""
+def _numbers(b: Builder, x: Any) -> tuple[int, ...]:
+    """Return which integers of the program ``x`` may be, as far as is known."""
+    return (x,) if type(x) is int else b.numbers.get(x, ())
+
+
+def _require_alike(yes: Form, no: Form, name: str) -> Weak | None:
+    """Refuse results of a choice that differ; numbers of Python's become others.
+
+    Return the class of Python's whose number it is, whichever is chosen. What NumPy
+    compares to, True or False, meets arrays as Python's numbers do.
+    """
     alike = yes.dtype is no.dtype or not (yes.weak is None and no.weak is None)
     if yes.ndim != no.ndim or not alike:
         message = (
@@ -253,6 +274,11 @@ def _require_alike(yes: Form, no: Form, name: str) -> None:
             f"found {yes} and {no} as {name}"
         )
         raise DTypeError(message)
+    others = [x for x in (yes, no) if x.weak is None]
+    if any(x.is_array or not x.dtype.is_bool for x in others):
+        return None
+    kind = widest(x.weak for x in (yes, no) if x.weak is not None)
+    return None if others and kind is bool else kind
 
 
 def _run_one(t: Tracer, pred: Any, sides: list[_Side]) -> Any:
@@ -261,10 +287,12 @@ def _run_one(t: Tracer, pred: Any, sides: list[_Side]) -> Any:
     first, second = sides
     shape = first.shape
     names = first.names
-    for one, other, name in zip(first.leaves, second.leaves, names, strict=True):
-        _require_alike(one.form, other.form, name)
     begun: list[Any] = []
-    for one in first.leaves:
+    for one, other, name in zip(first.leaves, second.leaves, names, strict=True):
+        kind = _require_alike(one.form, other.form, name)
+        if kind is not None:
+            begun.append(kind(0))
+            continue
         zero = b.constant(one.form.dtype.numpy.type(0).item(), one.form.dtype)
         held = ops.broadcast_to(b, zero, one.held.shape) if one.held.ndim else zero
         begun.append(t.wrap(b.point("copy", held)))

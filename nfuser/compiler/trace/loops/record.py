@@ -19,6 +19,7 @@ from nfuser.compiler.ir.expr import Constant, Home, Part
 from nfuser.compiler.trace.loops.carried import (
     CarriedLeaf,
     Form,
+    joint_dtype,
     leaves,
     real_parts,
     settled,
@@ -84,8 +85,8 @@ def run_loop(
         begun = real_parts(t, first)
         always = trips is not None and flag is None
         homes = [h for k, f in enumerate(forms) for h in _homes(f, slots.get(k))]
-        recording = _traced(t, begun, homes, forms, body, always=always)
-        pairs = zip(forms, recording.carried, names, strict=True)
+        recording = _traced(t, begun, homes, at_first, forms, body, always=always)
+        pairs = zip(at_first, forms, recording.carried, names, strict=True)
         kept = [settled(*pair) for pair in pairs]
         if kept == forms:
             break
@@ -165,6 +166,7 @@ def _traced(
     t: Tracer,
     begun: Sequence[Any],
     homes: Sequence[Home | None],
+    starts: Sequence[Form],
     forms: Sequence[Form],
     body: Callable[[list[Any], Any], IterationStep],
     *,
@@ -178,7 +180,7 @@ def _traced(
         carried = leaves(t, step.carried, ["a value"] * len(step.carried))
         added = leaves(t, step.added, ["a value"] * len(step.added))
         kept = [
-            _as_carried(t, one, form) for one, form in zip(carried, forms, strict=True)
+            _as_carried(t, *each) for each in zip(carried, starts, forms, strict=True)
         ]
         outputs = [*real_parts(t, kept), *real_parts(t, added)]
     effects.refuse(_ONCE)
@@ -186,9 +188,13 @@ def _traced(
     return _Recording(recorded, outputs, carried, added)
 
 
-def _as_carried(t: Tracer, one: CarriedLeaf, form: Form) -> CarriedLeaf:
-    """Return a number of Python's in the dtype of the value that it replaces."""
-    is_number = one.form.weak is not None and form.weak is None
+def _as_carried(t: Tracer, one: CarriedLeaf, start: Form, form: Form) -> CarriedLeaf:
+    """Return a number in the dtype of the value that it replaces.
+
+    One of both is Python's, or the value was before the loop.
+    """
+    is_number = one.form.weak is not None
+    is_number |= joint_dtype(start, one.form) is form.dtype
     return _in_form(t, one, form) if is_number and not form.dtype.is_bool else one
 
 

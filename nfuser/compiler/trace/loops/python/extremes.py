@@ -3,7 +3,7 @@
 
 # What a traced function is given, and gives, has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownMemberType=false, reportPrivateUsage=false
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nfuser.compiler.dtypes import DType, promote
+from nfuser.compiler.trace.loops.forms import between
 from nfuser.compiler.trace.standins.array import TracedArray
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _COMPARED = ((max, operator.gt), (min, operator.lt))
-_WEAK = {int: "iufc", float: "fc"}  # kinds of dtypes that hold Python's numbers
 
 
 def extreme(function: Any) -> Callable[..., Any] | None:
@@ -43,7 +44,7 @@ def _extreme(
     for item in items[1:]:
         found = is_better(item, best)
         if isinstance(found, TracedArray):
-            best = np.where(found, item, best)[()]
+            best = between(found._tracer, found, item, best, "what is chosen")
         elif found:
             best = item
     return best
@@ -52,12 +53,10 @@ def _extreme(
 def _are_numbers(items: tuple[Any, ...]) -> bool:
     """Tell whether one dtype holds all, whichever is chosen."""
     arrays = [x for x in items if isinstance(x, TracedArray)]
-    if not arrays or any(x.ndim for x in arrays):
+    is_number = (isinstance(x, (TracedArray, np.generic, int, float)) for x in items)
+    if not arrays or not all(is_number) or any(x.ndim for x in arrays):
         return False
-    dtype = np.dtype(arrays[0].dtype)
-    return all(
-        np.dtype(x.dtype) == dtype
-        if isinstance(x, (TracedArray, np.generic))
-        else dtype.kind in _WEAK.get(type(x), "")
-        for x in items
-    )
+    t = arrays[0]._tracer
+    kinds = {t.builder.type_of(t.operand(x)) for x in items}
+    dtypes = kinds & set(DType)
+    return not dtypes or {promote(*kinds)} == dtypes

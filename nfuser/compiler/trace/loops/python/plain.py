@@ -166,14 +166,22 @@ class Plain(Choices):
             return not x
         return self._t.call(ops.logical_not, self.truth(x))
 
-    def both(self, x: Any, later: Callable[[], Any]) -> Any:
+    def last(self, x: Any, later: Callable[[], Any]) -> Any:
         """Return ``x and later()``."""
+        return self.pick(x, later, lambda: x)
+
+    def first(self, x: Any, later: Callable[[], Any]) -> Any:
+        """Return ``x or later()``."""
+        return self.pick(x, lambda: x, later)
+
+    def both(self, x: Any, later: Callable[[], Any]) -> Any:
+        """Return the truth of ``x and later()``."""
         if not self.is_unknown(x):
             return x and later()
         return self._of_two(x, later, ops.logical_and, wanted=True)
 
     def either(self, x: Any, later: Callable[[], Any]) -> Any:
-        """Return ``x or later()``."""
+        """Return the truth of ``x or later()``."""
         if not self.is_unknown(x):
             return x or later()
         return self._of_two(x, later, ops.logical_or, wanted=False)

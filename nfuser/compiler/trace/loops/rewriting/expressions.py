@@ -93,18 +93,28 @@ class Expressions(ast.NodeTransformer):
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         """Return a choice between two values."""
-        self.generic_visit(node)
+        node.test = self.truth(node.test)
+        node.body, node.orelse = self.visit(node.body), self.visit(node.orelse)
         if _binds(node):
             return node
         sides = [_later(x) for x in (node.body, node.orelse)]
         return self._at(node, runtime("pick", node.test, *sides))
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        """Return ``and`` and ``or``."""
+        """Return ``and`` and ``or``, which give one of their values."""
         self.generic_visit(node)
+        return self._joined(node, "last" if _is_and(node) else "first")
+
+    def truth(self, node: ast.expr) -> ast.expr:
+        """Return an expression of which the truth is asked, and no more."""
+        if not isinstance(node, ast.BoolOp):
+            return self.visit(node)
+        node.values = [self.truth(x) for x in node.values]
+        return self._joined(node, "both" if _is_and(node) else "either")
+
+    def _joined(self, node: ast.BoolOp, what: str) -> ast.expr:
         if _binds(node):
             return node
-        what = "both" if isinstance(node.op, ast.And) else "either"
         first, *others = node.values
         for other in others:
             first = self._at(node, runtime(what, first, _later(other)))
@@ -112,10 +122,9 @@ class Expressions(ast.NodeTransformer):
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         """Return ``not``."""
-        self.generic_visit(node)
         if not isinstance(node.op, ast.Not):
-            return node
-        return self._at(node, runtime("not_", node.operand))
+            return self.generic_visit(node)
+        return self._at(node, runtime("not_", self.truth(node.operand)))
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         """Return a comparison; a chain is one of several."""
@@ -133,6 +142,10 @@ class Expressions(ast.NodeTransformer):
 
     def _at(self, node: ast.expr, made: ast.expr) -> ast.expr:
         return ast.fix_missing_locations(ast.copy_location(made, node))
+
+
+def _is_and(node: ast.BoolOp) -> bool:
+    return isinstance(node.op, ast.And)
 
 
 def _binds(node: ast.AST) -> bool:

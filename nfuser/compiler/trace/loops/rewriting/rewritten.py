@@ -176,7 +176,7 @@ class Function:
             case ast.ClassDef() | ast.Global() | ast.Nonlocal():
                 return [stmt]
             case ast.Assert():
-                stmt.test = runtime("asserted", self._expressions().visit(stmt.test))
+                stmt.test = runtime("asserted", self._expressions().truth(stmt.test))
                 return [*self._effects(stmt), stmt]
             case ast.AugAssign() if self._is_outside(stmt.target):
                 return self._updated(stmt)
@@ -241,7 +241,7 @@ class Function:
         head = live.at_head(loop, later) | self._always | _stop_of(loop)
         carried = live.stored(loop.body) & head
         carried |= live.stored([ast.Expr(loop.test)])
-        test: list[ast.stmt] = [ast.Return(self._expressions().visit(loop.test))]
+        test: list[ast.stmt] = [ast.Return(self._expressions().truth(loop.test))]
         ast.copy_location(test[0], loop.test)
         asked = self._inner(f"test{number}", test, [])
         body = self._inner(f"body{number}", self._block(loop.body, head), [])
@@ -270,7 +270,7 @@ class Function:
     def _if(self, stmt: ast.If, later: Names) -> list[ast.stmt]:
         number = self._next()
         names = live.stored([*stmt.body, *stmt.orelse]) & (later | self._always)
-        test = self._expressions().visit(stmt.test)
+        test = self._expressions().truth(stmt.test)
         sides = [
             self._inner(f"{name}{number}", self._block(body, later), [])
             for name, body in (("then", stmt.body), ("else", stmt.orelse))

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers of Python's that a branch on an element chooses stay numbers of Python's."""
+
+# Traced functions are given what has no static type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
+# pyright: reportMissingParameterType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import nfuser
+from nfuser import lax
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _by_statement(u):
+    c = 1.0
+    if u[0] > 0:
+        c = 2.0
+    return u * c, c
+
+
+def _whole(u):
+    c = 1
+    if u[0] > 0:
+        c = 2 if u[1] > 0 else 4
+    return u * c, c
+
+
+def _truth(u):
+    c = False
+    if u[0] > 0:
+        c = True
+    return u * c, c, -c, c + c, c & True
+
+
+def _by_expression(u):
+    return u * (2.0 if u[0] > 0 else 1.0)
+
+
+def _in_turns(u):
+    c = 1.0
+    for i in range(len(u)):
+        if u[i] > 3:
+            c = 2.0
+        elif u[i] > 1:
+            c = 0.5
+    return u * c, c
+
+
+def _where_it_costs(u):
+    c = 1.0
+    if u[0] > 0:
+        for _ in range(100):
+            c = c + 2
+    return u * c, c
+
+
+def _truth_or_number(u):
+    return u * (u[0] > 0 and 2.0)
+
+
+def _one_or_other(u):
+    return u * ((0 if u[0] > 0 else 3) or 5)
+
+
+def _element_or_number(u):
+    c = u[1]
+    if u[0] > 0:
+        c = 2
+    return u * c
+
+
+def _not_taken(u):
+    c = 2.5
+    if u[0] > 50:
+        c = u.max()  # it costs, so that it runs where it is taken
+    return c * 2.0
+
+
+def _largest(u):
+    return u * max(1.0 if u[0] > 0 else 2.0, 1.5)
+
+
+def _by_lax(u):
+    def more(_, c):
+        return c + 1.0
+
+    def many(c):
+        return lax.fori_loop(0, 100, more, c)
+
+    two = lax.cond(u[0] > 0, lambda: 2.0, lambda: 1.0)
+    return u * two, u * lax.cond(u[0] > 0, lambda: many(1.0), lambda: 1.0)
+
+
+ALL = (
+    *(_by_statement, _whole, _truth, _by_expression, _in_turns, _where_it_costs),
+    *(_one_or_other, _largest, _by_lax),
+)
+
+
+def _shown(found: Any) -> Any:
+    if isinstance(found, tuple):
+        return [_shown(x) for x in found]
+    return type(found), getattr(found, "dtype", None), np.asarray(found).tolist()
+
+
+@pytest.mark.parametrize("first", [1, 0])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "i8", "?"])
+@pytest.mark.parametrize("function", ALL)
+def test_it_meets_arrays_as_in_numpy(
+    function: Callable[..., Any], dtype: str, first: int
+) -> None:
+    u = np.array([first, 2, 0], dtype)
+    assert _shown(nfuser.fuse(function)(u)) == _shown(function(u))
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "i8"])
+def test_beside_one_of_an_array_it_holds_both(dtype: str) -> None:
+    u = np.array([1, 2, 0], dtype)
+    for function in (_truth_or_number, _element_or_number):
+        assert _shown(nfuser.fuse(function)(u)) == _shown(function(u))
+    assert nfuser.fuse(_not_taken)(u) == _not_taken(u) == 5.0
+
+
+def test_one_that_the_dtype_lacks_is_refused() -> None:
+    def scaled(u):
+        return u * (200 if u[0] > 0 else 1)
+
+    with pytest.raises(OverflowError, match="200 out of bounds for int8"):
+        nfuser.fuse(scaled)(np.ones(3, np.int8))
+
+
+def test_what_is_none_of_both_is_as_wide_as_both() -> None:
+    def scaled(u):
+        return u * (u[1] if u[0] > 0 else 0.5)
+
+    found = nfuser.fuse(scaled)(np.array([1, 3], np.int8))
+    np.testing.assert_array_equal(found, [3.0, 9.0])
+    assert found.dtype == np.float64  # as in NumPy where 0.5 is chosen
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32])
+def test_counters_are_compared_by_value(dtype: Any) -> None:
+    def found(u, n):
+        count, below = 0, 0
+        for i in range(n):
+            if u[0] == i:
+                count += 1
+            if i > u[1]:
+                below += 1
+        return count, below
+
+    u = np.array([1, 2], dtype)
+    assert nfuser.fuse(found)(u, 1000) == found(u, 1000) == (1, 997)
