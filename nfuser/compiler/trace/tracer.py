@@ -178,7 +178,7 @@ class Tracer:
     def call(self, verb: Callable[..., Any], *operands: Any, **options: Any) -> Any:
         """Apply ``verb`` of ``nfuser.compiler.ops`` to stand-ins and numbers."""
         self.builder.source = self.turns.line()
-        found = verb(self.builder, *(self.operand(x) for x in operands), **options)
+        found = verb(self.builder, *[self.operand(x) for x in operands], **options)
         return self.wrap(found)
 
     def call_operator(self, verb: Callable[..., Any], *operands: Any) -> Any:
@@ -206,7 +206,7 @@ class Tracer:
         self.dialect.check_operands(operands)
         taken = [self.operand(x) for x in operands]
         kinds = [self.builder.type_of(x) for x in taken]
-        are_python = all(isinstance(kind, type) for kind in kinds)
+        are_python = DType not in map(type, kinds)
         if are_python and (number := self._outcome(verb, taken)) is not None:
             return number
         if are_python and verb not in _OF_TRUTHS:
@@ -251,7 +251,7 @@ class Tracer:
     def wrap(self, found: Any) -> Any:
         """Return the stand-in of each tensor in ``found``."""
         if isinstance(found, tuple):
-            return tuple(self.wrap(x) for x in found)
+            return tuple([self.wrap(x) for x in found])
         return self._wrap(self, found) if isinstance(found, TensorView) else found
 
     def view(self, verb: Callable[..., Any], x: Any, *args: Any) -> Any:

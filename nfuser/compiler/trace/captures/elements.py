@@ -23,7 +23,7 @@ import numpy as np
 from nfuser.compiler.trace.standins.standin import Standin, is_ndarray
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from types import CodeType, FrameType
 
 Chain: TypeAlias = "tuple[str, ...]"  # a name and the attributes that follow
@@ -60,8 +60,9 @@ class Elements:
 
     def meet(self, item: Any) -> None:
         """Note a number that is in use; one that nobody captured was computed."""
-        is_number = isinstance(item, np.generic) and not isinstance(item, Standin)
-        if is_number and id(item) not in self._numbers:
+        if isinstance(item, Standin):  # asked first, it is told without a call
+            return
+        if isinstance(item, np.generic) and id(item) not in self._numbers:
             self._dtypes.add(item.dtype)
 
     def use(self, item: Any) -> None:
@@ -71,23 +72,22 @@ class Elements:
         else:
             self.meet(item)
 
-    def look(self, frame: FrameType) -> None:
-        """Note what the variables of a function that ends show."""
-        names = frame.f_locals
+    def look(self, frame: FrameType, names: Mapping[str, Any]) -> None:
+        """Note what the variables of a function that ends show, its ``names``."""
         for held in names.values():
             self.meet(held)
         for chain in _chains(frame.f_code):
-            found = _value(chain, frame)
+            found = _value(chain, names, frame.f_globals)
             if is_ndarray(found):
                 # The loop that this is in may have taken others apart before.
                 self._seen.add(self._key(found))
                 self._dtypes.add(found.dtype)
 
 
-def _value(chain: Chain, frame: FrameType) -> Any:
+def _value(chain: Chain, names: Mapping[str, Any], outside: Mapping[str, Any]) -> Any:
     """Return what ``chain`` stands for, running no code of the user's."""
     name, *attributes = chain
-    found = frame.f_locals.get(name, frame.f_globals.get(name))
+    found = names[name] if name in names else outside.get(name)
     for attribute in attributes:
         member = getattr(type(found), attribute, None)
         if isinstance(member, MemberDescriptorType):

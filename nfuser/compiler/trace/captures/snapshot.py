@@ -95,6 +95,8 @@ class Snapshot:
 
     def _add_held(self, origin: Origin, item: Any, named: Mapping[str, Any]) -> None:
         """Add the objects inside an argument, which no name stands for."""
+        if isinstance(item, Standin):
+            return
         is_watched = clocks.is_generator(item)
         if is_watched or is_drawn_from(item):
             self._finder.values.setdefault(origin, item)

@@ -109,7 +109,8 @@ class TracedArray(Methods, NumpyProtocols):
         return (self if self._root is None else self._root)._chosen_of
 
     def _operand(self) -> TensorView:
-        for array, held in self._choices:
+        root = self._root
+        for array, held in (self if root is None else root)._chosen_of:
             if array._current() is not held:
                 message = (
                     "read it before, or write y = y + 1 instead of y += 1: an array "
@@ -117,6 +118,8 @@ class TracedArray(Methods, NumpyProtocols):
                     "place since; which one it is, is not known while tracing"
                 )
                 raise MutationError(message)
+        if root is None or self._seen is root._held:
+            return self._held
         return self._current()
 
     def _current(self) -> TensorView:

@@ -17,6 +17,7 @@ import importlib
 import os
 import sys
 from pathlib import Path
+from threading import local
 from types import CellType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,17 @@ _NUMPY = np.__path__[0]
 _OURS = str(Path(__file__).parents[3])
 _IMPORT = importlib.import_module.__code__
 _SHOWN = shown_class.__code__
+# What may begin to watch in place of a trace, which then leaves that alone.
+_OTHERS = ("setprofile", "enable")
+
+
+class _Watching(local):
+    """What watches the thread that asks; to read it is no call that Python reports."""
+
+    see: Callable[[FrameType, str, Any], None] | None = None
+
+
+WATCHING = _Watching()
 
 
 class ReadableVariables(dict[Any, Any]):
@@ -90,7 +102,9 @@ class Observer:
         self._elements = elements
         self.sources = UnwatchedSources()
         self._draws = draws
-        self._settled: set[Any] = set()
+        # Code in which there is nothing to see, by identity: to hash code takes longer.
+        self._settled: dict[int, CodeType] = {id(_SHOWN): _SHOWN}
+        self._watched: set[tuple[type, CodeType]] = set()
         self._is_once: Callable[[], bool] = lambda: False
         self._told: Callable[[CodeType], None] = lambda _: None
         self._error: NfuserError | None = None
@@ -109,14 +123,16 @@ class Observer:
         told of functions of the user's that run as they are, and may end the trace.
         """
         self._is_once, self._told = is_once, enter
-        before = sys.getprofile()
+        before, outer = sys.getprofile(), WATCHING.see
         interruptions.watch()
         token = standstill.watched()
+        WATCHING.see = self.see
         try:
             sys.setprofile(self.see)
             found = step()
         finally:
             sys.setprofile(None)
+            WATCHING.see = outer
             inside_torch.difference_update(self._in_torch)
             _resume(before)
             del token
@@ -126,11 +142,10 @@ class Observer:
 
     def see(self, frame: FrameType, event: str, item: Any) -> None:
         """Note an event that Python reports to profilers."""
-        if frame.f_code is _SHOWN:
-            return
-        if event.startswith("c_") and "torch" in sys.modules:
+        is_settled = id(frame.f_code) in self._settled
+        if "torch" in sys.modules and event.startswith("c_"):
             self._see_torch(frame, event, item)
-        if event == "c_return" or frame.f_code in self._settled:
+        if is_settled or event == "c_return":
             return
         if self._aside is not None:
             if event == "return" and frame is self._aside:
@@ -142,8 +157,9 @@ class Observer:
             elif event == "c_call":
                 self._enter_builtin(frame, item)
             elif event == "return" and _is_users(frame):
-                self._elements.look(frame)
-                self._draws.leave(frame.f_locals)
+                names = frame.f_locals  # each time it is asked for, it is made
+                self._elements.look(frame, names)
+                self._draws.leave(names)
         except AnewError as error:
             self._error = self._error or error
             raise
@@ -171,6 +187,8 @@ class Observer:
             )
             raise TraceError(message)
         if _is_users(frame):
+            if getattr(function, "__name__", "") in _OTHERS:
+                WATCHING.see = None
             if function is open:
                 message = (
                     "open() reads or writes a file once, while tracing, and a later "
@@ -188,7 +206,7 @@ class Observer:
         code = original
         is_users = _is_users(frame)
         if not is_users and code.co_filename.startswith(_OURS):
-            self._settled.add(code)
+            self._settled[id(code)] = code
         elif interruptions.is_one(frame):
             self._aside = frame
         elif is_users:
@@ -205,7 +223,7 @@ class Observer:
             self.sources.enter(frame)
             is_led = self._draws.enter(frame)
             if not is_led and frame.f_globals.get("__name__") not in _PATHS:
-                self._settled.add(code)
+                self._settled[id(code)] = code
 
     def _enter_numpy(self, arguments: list[Any]) -> None:
         if not any(isinstance(item, Standin) for item in arguments):
@@ -248,9 +266,9 @@ class Observer:
     def _watch_class(self, frame: FrameType, code: CodeType) -> None:
         """Watch that the class of ``self`` keeps the method that runs."""
         kind = _class_of(frame, code)
-        if kind is None or (kind, code) in self._settled:
+        if kind is None or (kind, code) in self._watched:
             return
-        self._settled.add((kind, code))
+        self._watched.add((kind, code))
         if not is_users_name(kind.__module__):
             return
         root = Root({kind.__name__: kind}, kind.__name__)

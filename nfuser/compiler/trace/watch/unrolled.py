@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import linecache
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nfuser.compiler.trace.loops.rewriting.sources import parsed
@@ -27,6 +28,15 @@ _LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.Gener
 _warned: set[SourceLine] = set()
 
 
+@dataclass(slots=True)
+class _Place:
+    """An instruction, and how often a trace came there."""
+
+    code: CodeType
+    line: SourceLine
+    count: int = 0
+
+
 class TurnCounts:
     """Counts how often a trace came to each of the user's instructions."""
 
@@ -34,8 +44,10 @@ class TurnCounts:
         self._name = name
         self.ask: Callable[[], None] | None = None  # for a trace of loops
         self.are_counted = True  # not within what a library makes of one instruction
-        self._counts: dict[tuple[CodeType, int], int] = {}
-        self._told: set[tuple[CodeType, int]] = set()  # lines whose loop was looked for
+        # By the identity of code, which each holds: to hash code takes longer.
+        self._places: dict[tuple[int, int], _Place] = {}
+        # Lines whose loop was looked for.
+        self._told: set[tuple[CodeType, SourceLine]] = set()
 
     def line(self) -> SourceLine | None:
         """Return the user's line that is running; count that it does."""
@@ -44,14 +56,17 @@ class TurnCounts:
             return None
         if not self.are_counted:
             return line_at(frame)
-        key = frame.f_code, frame.f_lasti
-        count = self._counts[key] = self._counts.get(key, 0) + 1
-        if count > MOST_UNROLLED and self.ask is not None:
+        key = id(frame.f_code), frame.f_lasti
+        place = self._places.get(key)
+        if place is None:
+            place = self._places[key] = _Place(frame.f_code, line_at(frame))
+        place.count += 1
+        if place.count > MOST_UNROLLED and self.ask is not None:
             self.ask()
-        if count == MANY_TIMES and (frame.f_code, frame.f_lineno) not in self._told:
-            self._told.add((frame.f_code, frame.f_lineno))
+        if place.count == MANY_TIMES and (place.code, place.line) not in self._told:
+            self._told.add((place.code, place.line))
             _warn(self._name, frame)
-        return line_at(frame)
+        return place.line
 
 
 def _warn(name: str, frame: FrameType) -> None:

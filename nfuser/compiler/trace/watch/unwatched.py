@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import functools
 import sys
-from types import EllipsisType, MethodType, NoneType
+from types import EllipsisType, NoneType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from nfuser.compiler.trace.standins.standin import Standin
 from nfuser.compiler.trace.tracer import Tracer
-from nfuser.compiler.trace.watch.observer import Observer
+from nfuser.compiler.trace.watch.observer import WATCHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -47,17 +47,19 @@ def _quiet(verb: Callable[P, R], *, looks: bool) -> Callable[P, R]:
     @functools.wraps(verb)
     def quiet(*args: P.args, **options: P.kwargs) -> R:
         # Until watching stops, each call written here is seen, and costs as much.
-        profile: Any = sys.getprofile()
-        if type(profile) is not MethodType or profile.__func__ is not Observer.see:
+        see = WATCHING.see
+        if see is None:
             return verb(*args, **options)
         sys.setprofile(None)
         if looks and (_may_bring_code(args) or _may_bring_code(options.values())):
-            sys.setprofile(profile)
+            sys.setprofile(see)
             return verb(*args, **options)
+        WATCHING.see = None
         try:
             return verb(*args, **options)
         finally:
-            sys.setprofile(profile)
+            WATCHING.see = see
+            sys.setprofile(see)
 
     return quiet
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import random
 import time
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from nfuser.compiler.trace.standins.standin import Standin
 from nfuser.errors import TraceError
 
 if TYPE_CHECKING:
@@ -21,14 +23,19 @@ _GENERATORS = {"Generator", "RandomState", "BitGenerator"}
 
 def is_generator(item: Any) -> bool:
     """Tell whether ``item`` draws random numbers."""
-    if isinstance(item, random.Random):
-        return True
+    if isinstance(item, Standin):
+        return False
+    return isinstance(item, random.Random) or _makes_generators(_class_of(item))
+
+
+@lru_cache(1024)
+def _makes_generators(kind: type) -> bool:
     return any(
-        kind.__name__ in _GENERATORS
+        base.__name__ in _GENERATORS
         and (
-            kind.__module__ == "torch._C" or kind.__module__.startswith("numpy.random")
+            base.__module__ == "torch._C" or base.__module__.startswith("numpy.random")
         )
-        for kind in type(item).__mro__
+        for base in kind.__mro__
     )
 
 

@@ -24,6 +24,7 @@ import numpy as np
 
 from nfuser.compiler.trace.captures.lookup.bytecode import paths
 from nfuser.compiler.trace.captures.randomness.clocks import drawn, is_generator
+from nfuser.compiler.trace.standins.standin import Standin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -59,9 +60,14 @@ class Draws:
 
     def hold(self, item: Any) -> bool:
         """Note that the trace has ``item``; tell whether it draws from a known one."""
-        found = {id(g) for g in _behind(item)} & self._before.keys()
-        self._held |= found
-        return bool(found)
+        if isinstance(item, Standin):
+            return False
+        found = False
+        for generator in _behind(item):
+            if id(generator) in self._before:
+                self._held.add(id(generator))
+                found = True
+        return found
 
     def enter(self, frame: FrameType) -> bool:
         """Note what a function that begins to run names, and what it was given.

@@ -89,9 +89,8 @@ class Plain(Choices):
     def call(self, function: Any) -> Any:
         """Return what is called in place of ``function``."""
         kind: type = type(function)
-        own = self._of_kind.get(kind)
-        if own is not None:
-            return own(function)
+        if kind in self._of_kind:  # asked so, as what watches the trace sees calls
+            return self._of_kind[kind](function)
         if kind is type and self._t.makes and id(function) == id(np.ndarray):
             return partial(self._t.handlers["ndarray"], self._t)
         if kind is MethodType and type(function.__func__) is FunctionType:
