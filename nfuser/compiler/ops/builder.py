@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from contextlib import contextmanager
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
 import numpy as np
 
-import nfuser.compiler.ir.scalars.functions as scalar_functions
 import nfuser.compiler.ir.scalars.symbols as scalar_symbols
 from nfuser.compiler.dtypes import DType, as_dtype, check_fits, out_of_bounds, promote
 from nfuser.compiler.ir.base import value
@@ -30,11 +27,12 @@ from nfuser.compiler.ir.scalars.scalar import Const, Scalar, ScalarInput
 from nfuser.compiler.ir.scalars.scalar_walk import evaluate, symbols
 from nfuser.compiler.ir.tensor import TensorView, tensor
 from nfuser.compiler.ops.mismatch import no_common_shape, shape_text
+from nfuser.compiler.ops.stretched import Stretched
 from nfuser.compiler.ops.unread import live_or_checked
 from nfuser.errors import DTypeError, ShapeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from nfuser.compiler.dtypes.promotion import Weak
     from nfuser.compiler.ir.tensor import SourceLine
@@ -86,9 +84,6 @@ class BuilderQuestions:
     lines: dict[Scalar, SourceLine | None]
 
 
-_FEW = 8  # extents, of which most operations have one or two
-
-
 class Builder:
     """Collects the expressions of one fusion.
 
@@ -124,7 +119,7 @@ class Builder:
         self.places: list[TurnIndex] | None = []
         self.questions = BuilderQuestions(today, {}, {}, {})
         self.constants: dict[tuple[DType, str], TensorView] = {}
-        self._candidates: dict[Scalar, tuple[Scalar, ...]] = {}
+        self._stretched = Stretched()
         self._today: dict[Scalar, int] = {}
 
     def emit(self, expr: Expr) -> None:
@@ -231,60 +226,9 @@ class Builder:
         fixed = {e.value for e in extents if isinstance(e, Const)} - {1}
         if fixed:
             return sc.const(fixed.pop()) if len(fixed) == 1 else None
-        ordered, begun = self._candidates_of(extents)
-        if not ordered:
-            return sc.const(1)
-        meet = self._one_that_stretches_others(ordered, begun)
-        self._candidates[meet] = ordered
+        meet = self._stretched.meet(extents)
         self._today.update((meet, number) for number in known if number is not None)
         return meet
-
-    def _candidates_of(
-        self, extents: Iterable[Scalar]
-    ) -> tuple[tuple[Scalar, ...], Scalar | None]:
-        """Return the extents of which ``extents`` are made, in their order.
-
-        Those that come one by one are put among the many that are in order already.
-        Where they follow on these, what the many meet in comes with them.
-        """
-        groups = {
-            e: self._candidates.get(e, (e,))
-            for e in extents
-            if not isinstance(e, Const)
-        }
-        most = max(groups, key=lambda e: len(groups[e]), default=None)
-        if most is None:
-            return (), None
-        ordered, begun = [*groups.pop(most)], most
-        for x in dict.fromkeys(x for group in groups.values() for x in group):
-            at = bisect_left(ordered, x.key, key=_key)
-            if at == len(ordered) or ordered[at] is not x:
-                begun = begun if at == len(ordered) else None
-                ordered.insert(at, x)
-        return tuple(ordered), begun
-
-    def _one_that_stretches_others(
-        self, ordered: tuple[Scalar, ...], begun: Scalar | None
-    ) -> Scalar:
-        """Return the extent among ``ordered`` that is not 1, or 1.
-
-        The first few are asked one after the other. Those after them are asked before
-        what has been found so far: many that come one by one make a chain that grows.
-        That is gone on with where ``begun`` is what so many of the first meet in.
-        """
-        count = 0 if begun is None else len(self._candidates.get(begun, (begun,)))
-        if begun is None or (count < _FEW and count < len(ordered)):
-            *few, begun = ordered[:_FEW]
-            for candidate in reversed(few):
-                begun = scalar_functions.select(
-                    scalar_functions.equal(candidate, 1), begun, candidate
-                )
-            count = _FEW
-        for candidate in ordered[count:]:
-            begun = scalar_functions.select(
-                scalar_functions.equal(candidate, 1), begun, candidate
-            )
-        return begun
 
     def type_of(self, operand: Operand) -> DType | Weak:
         """Return how ``operand`` takes part in promotion: a dtype, or a weak type."""
@@ -298,7 +242,7 @@ class Builder:
 
     def promote(self, *operands: Operand) -> DType:
         """Return the dtype in which ``operands`` meet."""
-        return promote(*(self.type_of(x) for x in operands))
+        return promote(*[self.type_of(x) for x in operands])
 
     def convert(self, operand: Operand, dtype: DType) -> TensorView:
         """Return ``operand`` as a tensor of ``dtype``, as promotion converts it."""
@@ -412,7 +356,6 @@ class Builder:
         return self._instead.get(found, found)
 
 
-_key = attrgetter("key")
 _WEAK = (bool, int, float, complex)
 
 
