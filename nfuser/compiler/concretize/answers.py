@@ -61,6 +61,12 @@ class Questions:
         widths = (x for r in self.resized for x in (r.extent, r.left, r.right))
         return tuple(dict.fromkeys((*self.extents, *widths)))
 
+    @property
+    def integers(self) -> frozenset[ScalarInput]:
+        """The integers of the call that decide."""
+        asked = scalar_walk.symbols(self.scalars)
+        return frozenset(s for s in asked if isinstance(s, ScalarInput))
+
 
 @value
 class Answers:

@@ -43,6 +43,8 @@ class DType(Enum):
         self.is_half = name in ("f16", "bf16")
         self.itemsize = self.bits // 8
 
+    __hash__ = object.__hash__  # Enum's own takes the name
+
     @property
     def numpy(self) -> np.dtype[np.generic]:
         """The NumPy dtype (bfloat16 is ml_dtypes')."""

@@ -10,8 +10,12 @@ object of its class is made.
 from __future__ import annotations
 
 from dataclasses import MISSING, FrozenInstanceError, dataclass, fields
+from functools import cache
 from operator import attrgetter
-from typing import Any, NoReturn, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, dataclass_transform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 T = TypeVar("T")
 
@@ -105,8 +109,14 @@ def _state(self: Any) -> list[Any]:
 
 
 def _restore(self: Any, state: list[Any]) -> None:
-    for field, kept in zip(fields(self), state, strict=True):
-        object.__setattr__(self, field.name, kept)
+    for put, kept in zip(_setters(self.__class__), state, strict=True):
+        put(self, kept)
+
+
+@cache
+def _setters(cls: type[Any]) -> tuple[Callable[[Any, Any], None], ...]:
+    """Return what sets each field of a class, past our ``__setattr__``."""
+    return tuple([getattr(cls, field.name).__set__ for field in fields(cls)])
 
 
 def refuse_change(self: object, name: str, *_: object) -> NoReturn:

@@ -13,6 +13,7 @@ many of them it is part of, and is a number from then on.
 from __future__ import annotations
 
 import hashlib
+import marshal
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -44,6 +45,7 @@ _MOST = 1 << 16  # what is said by expressions and tensors, some 20 MB
 _Tensors: TypeAlias = "list[TensorView]"
 _numbers = count(1)  # never one twice: who holds an old one finds nothing by it
 _said: dict[Hashable, int] = {}
+_members: dict[int, str] = {}  # of enumerations, which stay
 
 
 class Structure:
@@ -61,7 +63,10 @@ class Structure:
     @cached_property
     def digest(self) -> str:
         """A name for the value that is the same in every process."""
-        return hashlib.sha256(_spelled(*self._parts).encode()).hexdigest()
+        parts: Any = self._parts[0]
+        # The version 2 writes what a value is, and not which objects it is made of.
+        said = marshal.dumps((parts, [x.key for x in self.scalars]), 2)
+        return hashlib.sha256(said).hexdigest()
 
     def __hash__(self) -> int:
         return self._hash
@@ -142,11 +147,14 @@ class _Reader:
 
     def word(self, item: str) -> Hashable:
         """Return a string."""
-        return item
+        return item if item.__class__ is str else str(item)
 
     def member(self, item: Enum) -> Hashable:
-        """Return the name of a member."""
-        return f"<{type(item).__name__}.{item._name_}>"
+        """Return the name of a member, by identity: to hash one takes longer."""
+        found = _members.get(id(item))
+        if found is None:
+            found = _members[id(item)] = f"<{type(item).__name__}.{item._name_}>"
+        return found
 
     def number(self, item: object) -> Hashable:
         """Return a number and its type: 0.0 and -0.0, 1 and True differ."""
@@ -168,10 +176,9 @@ class _Reader:
         """Return an operation, which was read before."""
         return _operation(item)
 
-    def contents(self, item: Any) -> tuple[Hashable, ...]:
+    def contents(self, item: object) -> tuple[Hashable, ...]:
         """Return the class of a node or a value, and what it holds."""
-        name, held = _kind(item.__class__)
-        return name, *[_HOW[x.__class__](self, x) for x in held(item)]
+        return _contents(item.__class__)(self, item)
 
 
 class _How(dict[type[object], "Callable[[_Reader, Any], Hashable]"]):
@@ -204,7 +211,7 @@ def _how(kind: type[object]) -> Callable[[_Reader, Any], Hashable]:
         if issubclass(kind, kinds):
             return read
     if is_dataclass(kind):
-        return _Reader.contents
+        return _contents(kind)
     message = f"{_name(kind).rpartition('.')[2]} cannot be part of an expression"
     raise TypeError(message)
 
@@ -217,6 +224,17 @@ def _operation(item: PointOp) -> Hashable:
 @cache
 def _name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
+
+
+@cache
+def _contents(kind: type[object]) -> Callable[[_Reader, Any], tuple[Hashable, ...]]:
+    """Return what gives the class of a node or a value, and what it holds."""
+    name, held = _kind(kind)
+
+    def contents(reader: _Reader, item: object) -> tuple[Hashable, ...]:
+        return name, *[_HOW[x.__class__](reader, x) for x in held(item)]
+
+    return contents
 
 
 @cache

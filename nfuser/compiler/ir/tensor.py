@@ -23,6 +23,8 @@ class IterType(Enum):
     SYMBOLIC = "? "
     PARTS = "part "
 
+    __hash__ = object.__hash__  # Enum's own takes the name
+
 
 @value
 class SourceLine:
@@ -95,4 +97,4 @@ def tensor(
     shape: Iterable[Scalar | int], dtype: DType, source: SourceLine | None = None
 ) -> TensorView:
     """Return a new tensor with fresh axes."""
-    return TensorView(tuple(axis(extent) for extent in shape), dtype, source)
+    return TensorView(tuple([axis(extent) for extent in shape]), dtype, source)

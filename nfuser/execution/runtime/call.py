@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser.compiler.ir.scalars.symbols as scalar_symbols
+from nfuser.base.locks import cached_property
 from nfuser.compiler.dtypes import check_fits
 from nfuser.compiler.ir.base import node
 from nfuser.compiler.ir.identity import structure
@@ -32,6 +33,7 @@ from nfuser.execution.device.describe.readable import readable
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
+    from nfuser.compiler.concretize import Questions
     from nfuser.compiler.ir.expr import Argument
     from nfuser.compiler.ir.fusion import Fusion
     from nfuser.execution.device.describe.descriptor import Descriptor
@@ -157,14 +159,24 @@ def count_inputs(fusion: Fusion) -> int:
 class InputReader:
     """Inputs of a fusion that comes without a function: what its arguments say."""
 
-    def __init__(self, fusion: Fusion, asked: Iterable[sc.Scalar]) -> None:
-        self._arguments: dict[int, Argument] = {}
-        for argument in fusion.arguments:
-            self._arguments.setdefault(argument.slot, argument)
-        deciding = scalar_walk.symbols(asked)
-        shaping = {s.slot for s in deciding if isinstance(s, sc.ScalarInput)}
-        self._shaping = tuple(sorted(shaping))
-        self._count = count_inputs(fusion)
+    def __init__(self, fusion: Fusion, asked: Questions) -> None:
+        self._fusion = fusion
+        self._asked = asked
+
+    @cached_property
+    def _arguments(self) -> dict[int, Argument]:
+        found: dict[int, Argument] = {}
+        for argument in self._fusion.arguments:
+            found.setdefault(argument.slot, argument)
+        return found
+
+    @cached_property
+    def _shaping(self) -> tuple[int, ...]:
+        return tuple(sorted(s.slot for s in self._asked.integers))
+
+    @cached_property
+    def _count(self) -> int:
+        return count_inputs(self._fusion)
 
     def read(self, inputs: Sequence[Any]) -> DescribedCall:
         """Return the call with these inputs; what they are is checked in ``check``."""

@@ -173,13 +173,15 @@ def make_ready(
     described: Described,
     arrays: tuple[Any, ...],
     asked: Asked,
+    decide: Iterable[int],
 ) -> Ready:
     """Return ``plan`` with what a call must be asked; ``arrays`` are captured.
 
-    ``asked`` is what the plan asked of integers that it left open.
+    ``asked`` is what the plan asked of integers that it left open, ``decide`` the slots
+    of those that are not.
     """
     trace = variant.trace
-    integers = {s: described.numbers[s] for s in shaping(variant)}
+    integers = {s: described.numbers[s] for s in decide}
     conditions = {g.condition: g.answer for g in trace.guards} | asked.answers
     conditions = {
         c: a for c, a in conditions.items() if not integers.keys() >= set(_slots([c]))

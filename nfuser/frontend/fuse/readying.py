@@ -179,7 +179,8 @@ class Readying(Keeping, Generic[P, R]):
         found = self._variants.find(*call)
         if found is None:
             self._serving.discard(self._plans.drop_dead())
-            found = self._variants.trace(*call, self._counters)
+            with no_collection():  # what a trace makes is kept, too
+                found = self._variants.trace(*call, self._counters)
         return found, described
 
     @no_collection()
@@ -196,7 +197,7 @@ class Readying(Keeping, Generic[P, R]):
         plan = variant.cache.plan(
             place, descriptors, integers, self._counters, variant.trace.fusion
         )
-        ready = parts.make_ready(variant, plan, place, described, arrays, asked)
+        ready = parts.make_ready(variant, plan, place, described, arrays, asked, decide)
         if not _planned:  # with it come Numba, and tables that last
             _planned.append(None)
             count_as_old()

@@ -224,6 +224,8 @@ def _divided(
 
 def closed(x: Any) -> Any:
     """Return ``x``, a value or a tuple, with integers in place of open ones."""
+    if type(x) is int:
+        return x
     if isinstance(x, OpenInteger):
         return int(x)
     if type(x) in (tuple, frozenset):

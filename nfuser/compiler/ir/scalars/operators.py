@@ -18,3 +18,8 @@ class Op(Enum):
     # Numbers that the host prepares for an exact division by multiplication.
     MULTIPLIER = "multiplier"
     SHIFT = "shift"
+
+    __hash__ = object.__hash__  # Enum's own takes the name
+
+
+PLACES = {op: place for place, op in enumerate(Op)}

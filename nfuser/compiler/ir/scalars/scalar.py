@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias, cast
 
 from nfuser.compiler.ir.base import node
 from nfuser.compiler.ir.scalars.interning import digest, intern, interned_again
-from nfuser.compiler.ir.scalars.operators import Op
+from nfuser.compiler.ir.scalars.operators import PLACES, Op
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -185,7 +185,7 @@ def binary(op: Op, lhs: Scalar, rhs: Scalar) -> Scalar:
     """Return ``lhs op rhs`` as it is, of what no rule applies to."""
 
     def key() -> tuple[int, ...]:
-        return (5, list(Op).index(op), digest(lhs.key, rhs.key))
+        return (5, PLACES[op], digest(lhs.key, rhs.key))
 
     return intern(Binary, key, op, lhs, rhs)
 

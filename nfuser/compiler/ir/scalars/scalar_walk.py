@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, assert_never
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 import nfuser.compiler.ir.scalars.exact_division as exact_division
 import nfuser.compiler.ir.scalars.functions as scalar_functions
@@ -32,24 +33,16 @@ if TYPE_CHECKING:
 
 def children(x: Scalar) -> tuple[Scalar, ...]:
     """Return the scalars that ``x`` is computed from."""
-    if type(x) in _LEAVES:  # most are, and they come last of the cases
-        return ()
-    match x:
-        case Binary(_, lhs, rhs):
-            return (lhs, rhs)
-        case Select(condition, then, other):
-            return (condition, then, other)
-        case Poly(terms):
-            return tuple(dict.fromkeys(atom for m, _ in terms for atom in m))
-        case Datum(_, index, extent):
-            return (*index, extent)
-        case Const() | Size() | ScalarInput() | Stride() | Knob() | LoopIndex():
-            return ()
-        case _:
-            assert_never(x)
+    return _CHILDREN[type(x)](x)
 
 
-_LEAVES = frozenset((Const, Size, ScalarInput, Stride, Knob, LoopIndex))
+_CHILDREN: dict[type, Callable[[Any], tuple[Scalar, ...]]] = {
+    Binary: attrgetter("lhs", "rhs"),
+    Select: attrgetter("condition", "then", "other"),
+    Poly: lambda x: tuple(dict.fromkeys(atom for m, _ in x.terms for atom in m)),
+    Datum: lambda x: (*x.index, x.extent),
+    **dict.fromkeys((Const, Size, ScalarInput, Stride, Knob, LoopIndex), lambda _: ()),
+}
 
 
 def symbols(roots: Iterable[Scalar]) -> list[Scalar]:
@@ -87,7 +80,11 @@ def evaluate_all(roots: Iterable[Scalar], values: Mapping[Scalar, int]) -> list[
         if x in values:
             done[x] = values[x]
             continue
-        match x:
+        match x:  # what there may be most of comes first
+            case Select(condition, then, other):
+                done[x] = done[then] if done[condition] else done[other]
+            case Binary(op, lhs, rhs):
+                done[x] = _OPERATORS[op](done[lhs], done[rhs])
             case Const(number):
                 done[x] = number
             case Poly(terms):
@@ -97,10 +94,6 @@ def evaluate_all(roots: Iterable[Scalar], values: Mapping[Scalar, int]) -> list[
                         coefficient *= done[atom]
                     total += coefficient
                 done[x] = total
-            case Binary(op, lhs, rhs):
-                done[x] = _OPERATORS[op](done[lhs], done[rhs])
-            case Select(condition, then, other):
-                done[x] = done[then] if done[condition] else done[other]
             case _:
                 done[x] = values[x]
     return [done[root] for root in roots]

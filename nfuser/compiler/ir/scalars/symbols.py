@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from nfuser.compiler.ir.scalars.interning import digest, intern
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from nfuser.compiler.ir.scalars.scalar import Scalar
 
 
+@lru_cache(1 << 13)  # each is asked for at many places
 def size(slot: int, axis: int) -> Size:
     """Return the extent of argument ``slot`` along ``axis``."""
     return intern(Size, lambda: (1, slot, axis), slot, axis)

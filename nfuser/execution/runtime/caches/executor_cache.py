@@ -20,9 +20,7 @@ from nfuser.compiler.concretize import (
     questions,
 )
 from nfuser.compiler.ir.base import node
-from nfuser.compiler.ir.scalars import scalar_walk
 from nfuser.compiler.ir.scalars.open_integer import closed
-from nfuser.compiler.ir.scalars.scalar import ScalarInput
 from nfuser.errors import ArgumentError, ShapeError
 from nfuser.execution.device.cpu.threads import begin_sharing
 from nfuser.execution.device.describe.descriptor import Descriptor
@@ -129,13 +127,11 @@ class FusionExecutorCache:
         self._should_merge = should_merge
         self._resize: ResizePolicy = resize
         self.questions = questions(fusion)
-        asked = scalar_walk.symbols(self.questions.scalars)
-        self._decided = frozenset(s for s in asked if isinstance(s, ScalarInput))
         self.concretizations: Memo[Hashable, Concretization] = Memo()
         self.runtimes: Memo[Hashable, FusionKernelRuntime] = Memo()
         self._chains = KnownChains()
         self._backend = backend
-        self._reader = InputReader(fusion, self.questions.scalars)
+        self._reader = InputReader(fusion, self.questions)
         self._plans: Memo[Hashable, Plan] = Memo()
         self._counters = Counters()
 
@@ -173,7 +169,7 @@ class FusionExecutorCache:
         heuristics = closed(chosen)
         runtime = self._runtime(found, heuristics, place, counters, is_new_here)
         made = found, runtime, facts, place, arrays, heuristics
-        plan = build_plan(*made, self._decided, outputs.keys())
+        plan = build_plan(*made, self.questions.integers, outputs.keys())
         if first is not None and kept is None:
             keep_call(first, plan.program, runtime, heuristics)
         return plan
@@ -246,7 +242,7 @@ class FusionExecutorCache:
         found, facts, _ = self._found(answers, place, arrays, integers, counters)
         heuristics = heuristics_for(found.segmented, facts)
         runtime = outlined(found.segmented, heuristics, place)
-        given = runtime, facts, arrays, heuristics, self._decided
+        given = runtime, facts, arrays, heuristics, self.questions.integers
         program, _ = program_of(found, *given)
         sources = tuple(source for source, _ in runtime.kernels)
         return Outline(found, facts, heuristics, sources, program)

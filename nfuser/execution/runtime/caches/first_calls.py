@@ -9,7 +9,7 @@ the call: who finds them does not concretize, rewrite, cut or lay out.
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nfuser.compiler.ir.base import value
 from nfuser.compiler.ir.identity import spelled, structure
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     _Kernels: TypeAlias = Sequence[tuple[Source, object]]
 
+_CLOSED = {int, str}
 _PACKET = 16  # bytes that move at once at most: a choice asks for no more alignment
 _REST = tuple(
     f.name for f in fields(LaunchKernel) if f.name not in ("source", "executable")
@@ -117,15 +118,16 @@ def _alignment(d: Descriptor) -> int:
     return min(d.pointer & -d.pointer or _PACKET, _PACKET)
 
 
-def _is_closed(given: object) -> bool:
+def _is_closed(given: tuple[object, ...]) -> bool:
     """Tell whether each number is one of Python's own, which notes no question."""
-    stack = [given]
+    stack: list[tuple[object, ...]] = [given]
     while stack:
         item = stack.pop()
-        if isinstance(item, tuple):
-            stack.extend(cast("tuple[object, ...]", item))
-        elif type(item) not in (int, str):
+        others = set(map(type, item)) - _CLOSED
+        if not all(issubclass(kind, tuple) for kind in others):
             return False
+        inner: list[Any] = [x for x in item if type(x) in others]
+        stack += inner
     return True
 
 
