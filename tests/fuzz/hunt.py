@@ -118,31 +118,31 @@ class Hunt:
         ]
         return min(ready, key=lambda name: self.hunted[name].tried, default=None)
 
-    def _note(self, lines: list[str], failed: str | None) -> None:
+    def _note(self, lines: list[str], failed: list[str]) -> None:
         for line in lines:
             program, _, shown = line.partition(":")
             self.programs += 1
             for name in (*shown.split(), *self._apart):
                 self.hunted[name].shown += 1
                 self.hunted[name].waiting.append(program)
-        if failed is not None and self.left > 0:
-            self.own.append(failed)
+        if self.left > 0:
+            self.own += failed
 
-    def _judge(self, name: str, lines: list[str], failed: str | None) -> None:
+    def _judge(self, name: str, lines: list[str], failed: list[str]) -> None:
         hunted = self.hunted[name]
         hunted.tried += len(lines)
         hunted.is_busy = False
-        if failed is not None and self.left > 0:
+        if failed and self.left > 0:
             hunted.tried += 1
-            program = failed.partition(":")[0]
-            if self._processed([program], None, self._plain)[1] is None:
-                hunted.found = failed
+            program = failed[0].partition(":")[0]
+            if self._processed([program], None, self._plain)[1]:
+                self.own += failed
             else:
-                self.own.append(failed)
+                hunted.found = failed[0]
 
     def _processed(
         self, chosen: list[str], name: str | None, tree: Path | None = None
-    ) -> tuple[list[str], str | None]:
+    ) -> tuple[list[str], list[str]]:
         """Return what a process told of each program that passed, and which did not."""
         tree = tree or self._trees.get(name or "", self._planted)
         environment = {
@@ -173,10 +173,11 @@ class Hunt:
         except subprocess.TimeoutExpired as error:
             said = (error.stdout or b"").decode()
         lines = said.splitlines()
-        failed = next((x[7:] for x in lines if x.startswith("FAILED ")), None)
+        failed = [x[7:] for x in lines if x.startswith("FAILED ")]
         lines = [x for x in lines if not x.startswith("FAILED ")]
-        if failed is None and len(lines) < len(chosen):
-            failed = f"{chosen[len(lines)]}: {how}"
+        is_whole = name is not None and failed
+        if not is_whole and (met := len(lines) + len(failed)) < len(chosen):
+            failed.append(f"{chosen[met]}: {how}")
         return lines, failed
 
     def report(self) -> str:
@@ -192,7 +193,7 @@ class Hunt:
 
 
 def _run(chosen: list[str]) -> None:
-    """Run programs until one fails; print what showed in each."""
+    """Run programs, until one fails if a fault is on; print what showed in each."""
     warnings.simplefilter("ignore")
     for program in chosen:
         generator, number, backend = program.split()
@@ -202,7 +203,9 @@ def _run(chosen: list[str]) -> None:
         except Exception as error:  # noqa: BLE001 (each is a fault to be told)
             said = f"{type(error).__name__}: {error}".replace("\n", " ")
             sys.stdout.write(f"FAILED {program}: {said[:300]}\n")
-            break
+            if switches.ACTIVE is not None:
+                break
+            continue
         sys.stdout.write(f"{program}: {' '.join(sorted(switches.SHOWN))}\n")
         sys.stdout.flush()
 

@@ -30,7 +30,17 @@ class Fault(NamedTuple):
 
 _CHANGING = frozenset(  # names of functions that are not called twice
     (
-        *("add", "append", "clear", "discard", "emit", "extend", "find", "fresh"),
+        *(
+            "add",
+            "append",
+            "array",
+            "clear",
+            "discard",
+            "emit",
+            "extend",
+            "find",
+            "fresh",
+        ),
         *("insert", "keep", "load", "loop", "named", "_named", "next", "point", "pop"),
         *("popitem", "record", "remember", "remove", "run", "run_one", "send"),
         *("setdefault", "store", "truth", "update", "write"),
