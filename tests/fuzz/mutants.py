@@ -72,7 +72,7 @@ def _with(node: Any, **fields: Any) -> Any:
     return made
 
 
-def _expressions(node: ast.AST) -> Iterator[Site]:
+def _conditions(node: ast.AST) -> Iterator[Site]:
     match node:
         case ast.BoolOp(values=values):
             for rest in _within(values):
@@ -82,6 +82,20 @@ def _expressions(node: ast.AST) -> Iterator[Site]:
             yield Site("negated", node, inner)
         case ast.Compare(ops=[op]) if type(op) in _OTHER:
             yield Site("equal", node, _with(node, ops=[_OTHER[type(op)]()]))
+        case ast.IfExp(body=body, orelse=orelse):
+            yield Site("choice", node, body)
+            yield Site("choice", node, orelse)
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            for k, part in enumerate(parts := node.generators):
+                for rest in _within(part.ifs):
+                    made = [*parts[:k], _with(part, ifs=rest), *parts[k + 1 :]]
+                    yield Site("filter", node, _with(node, generators=made))
+        case _:
+            pass
+
+
+def _values(node: ast.AST) -> Iterator[Site]:
+    match node:
         case ast.BinOp(
             left=left, op=ast.Add() | ast.Sub(), right=ast.Constant(value=1)
         ):
@@ -96,28 +110,13 @@ def _expressions(node: ast.AST) -> Iterator[Site]:
             slice=ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=1))
         ):
             yield Site("first", node, _with(node, slice=ast.Constant(0)))
-        case ast.Subscript(
-            slice=ast.Slice(lower=None, upper=None, step=ast.expr()), value=value
-        ):
-            yield Site("order", node, value)
-        case ast.IfExp(body=body, orelse=orelse):
-            yield Site("choice", node, body)
-            yield Site("choice", node, orelse)
+        case ast.Subscript(slice=ast.Slice(lower=None, upper=None, step=ast.expr())):
+            yield Site("order", node, node.value)
         case ast.Tuple(elts=elts, ctx=ast.Load()) if len(elts) > 1:
             for rest in _within(elts):
                 yield Site("key", node, _with(node, elts=rest))
         case ast.Call():
             yield from _calls(node)
-        case (
-            ast.ListComp(generators=parts)
-            | ast.SetComp(generators=parts)
-            | ast.DictComp(generators=parts)
-            | ast.GeneratorExp(generators=parts)
-        ):
-            for k, part in enumerate(parts):
-                for rest in _within(part.ifs):
-                    made = [*parts[:k], _with(part, ifs=rest), *parts[k + 1 :]]
-                    yield Site("filter", node, _with(node, generators=made))
         case _:
             pass
 
@@ -169,7 +168,8 @@ def _in_body(body: list[ast.stmt]) -> Iterator[Site]:
         node = waiting.pop()
         if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Assert, ast.Raise)):
             continue
-        yield from _expressions(node)
+        yield from _conditions(node)
+        yield from _values(node)
         yield from _statements(node)
         annotation = getattr(node, "annotation", None)
         waiting += [x for x in ast.iter_child_nodes(node) if x is not annotation]

@@ -98,7 +98,7 @@ def _planted(
     tree: ast.Module, other: ast.Module, name: str
 ) -> tuple[_Path, Any] | None:
     """Return the place where two trees differ, and what stands there for both."""
-    path, right, wrong = _difference(tree, other, ())
+    path, right, wrong = _told_apart(tree, other)
     old, new = right, wrong
     if not _is_in_function(tree, path):
         return None
@@ -123,6 +123,22 @@ def _planted(
         (field, k) = path[-1]
         path = (*path[:-1], (field, slice(k, k + 1)))
     return path, [_statement(old, new, name)]
+
+
+def _told_apart(tree: ast.Module, other: ast.Module) -> tuple[_Path, Any, Any]:
+    """Return the place where two trees differ, as what can be compared, and both ways.
+
+    A choice that one of its ways takes the place of differs where it took the other.
+    """
+    path, right, wrong = _difference(tree, other, ())
+    while isinstance(right, (ast.GeneratorExp, ast.Lambda)) and path:
+        path = path[:-1]
+        right, wrong = _at(tree, path), _at(other, path)
+    if isinstance(right, ast.IfExp):
+        for kept, left in (("body", "orelse"), ("orelse", "body")):
+            if _dump(getattr(right, kept)) == _dump(wrong):
+                return (*path, (left, None)), getattr(right, left), wrong
+    return path, right, wrong
 
 
 def _statement(right: list[ast.stmt], wrong: list[ast.stmt], name: str) -> ast.stmt:

@@ -17,13 +17,18 @@ _PARTS = {  # what a key makes of an axis, and how it is written
     "-1": ("1:", ":-1", "1:", ":-1", ":0:-1", "-2::-1"),
     "-2": ("1:-1", "2:", ":-2", "-2:0:-1"),
     "/2": ("::2", "::2", "-1::-2"),
+    "/2-": ("1::2", "1::2", "-2::-2", ":-1:2"),
+    "-2/2": ("2::2", ":-2:2", "2:8:2", "-1:1:-2", "2::2"),
+    "/3": ("::3", "::3"),
     "2": (":2", "-2:", "[0, -1]", "[1, 0]", "1::-1"),
     "1": ("0:1", "-1:", "1:2", "[1]"),
     "i": ("i", "i", "i - 1", "-i - 1"),
     "j": ("j", "j", "-j - 1"),
     "s": ("part",),
 }
+_STEPPED = ("/2", "/2", "/2-", "-2/2", "/3")
 _NUMBERS = ("2.0", "0.5", "t", "n", "-1", "1", "3", "RATE")
+_RARE = ("np.nan", "np.inf", "-np.inf", "0.0")
 _INDICES = ("0", "-1", "1", "n", "-2", "n - 1", "m")
 
 
@@ -46,7 +51,7 @@ class Names:
 class Values:
     """Writes keys of arrays, and expressions, of one program."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int | str) -> None:
         self.rng = random.Random(seed)
         rank = self.rng.choices((1, 2, 3), (5, 5, 1))[0]
         axes = "abc"[:rank]
@@ -66,6 +71,9 @@ class Values:
         self.used: set[str] = set()
         self.before: list[str] = []
         self.loops = 0
+        self.is_single = False  # in a loop over single elements
+        self.own: list[tuple[str, str | None, str]] = []  # axes of what is written
+        self.owner = ""
 
     def chance(self, part: float) -> bool:
         return self.rng.random() < part
@@ -135,6 +143,7 @@ class Values:
         wanted: list[str] = []
         parts: list[str] = []
         arrays = 0
+        self.own, self.owner = [], name
         for axis in axes:
             kind = self.rng.choices(
                 ("index", "whole", "part", "array"), (4, 3, 4, 0.7)
@@ -143,13 +152,17 @@ class Values:
                 kind = "part"
             if kind == "index":
                 parts.append(self.index(axis))
+                self.own.append((axis, None, parts[-1]))
                 continue
             if kind == "whole":
                 parts.append(self.rng.choice(_WHOLE))
                 wanted.append(axis)
+                self.own.append((axis, axis, parts[-1]))
                 continue
             arrays += kind == "array"
-            code = self.rng.choice(("-1", "-1", "-2", "/2", "2", "1", "s"))
+            code = self.rng.choice(("-1", "-1", "-2", "/2", "2", "1", "s", "-"))
+            if code == "-":
+                code = self.rng.choice(_STEPPED)
             if kind == "array":
                 code = self.rng.choice(("i", "i", "j"))
             found = self.along(axis, f"{axis}|{code}")
@@ -160,11 +173,34 @@ class Values:
                 arrays += 1
             parts.append(found)
             wanted.append(f"{axis}|{code}")
+            self.own.append((axis, wanted[-1], found))
         while len(parts) > 1 and parts[-1] == ":" and self.chance(0.7):
             parts.pop()
         if all(p == ":" for p in parts) and self.chance(0.7):
             parts = ["..."]
         return f"{name}[{', '.join(parts)}]", tuple(wanted)
+
+    def beside(self, wanted: Axes) -> str | None:
+        """Return a part of the array that is written, or of one like it, near by."""
+        own = self.own
+        if tuple(w for _, w, _ in own if w) != wanted:
+            return None
+        axes = self.names.arrays.get(self.owner)
+        fit = [x for x, a in self.names.arrays.items() if a == axes]
+        if not fit:
+            return None
+        name = self.owner if self.chance(0.6) else self.rng.choice(fit)
+        key: list[str] = []
+        for axis, kept, text in own:
+            if self.chance(0.5):
+                key.append(text)
+            elif kept is None:
+                key.append(self.index(axis))
+            else:
+                found = self.along(axis, kept)
+                is_array = text[0] in "[ij" or (found or "[")[0] in "[ij"
+                key.append(text if found is None or is_array else found)
+        return f"{name}[{', '.join(key)}]" if key else None
 
     def several(self, name: str) -> tuple[str, Axes]:
         """Return elements that two arrays of integers, or a mask, say together."""
@@ -181,6 +217,10 @@ class Values:
 
     def leaf(self, wanted: Axes) -> str:
         """Return an array of such axes, or what is stretched to them."""
+        if self.own and self.chance(0.2):
+            near = self.beside(wanted)
+            if near is not None:
+                return near
         names = list(self.names.arrays)
         for _ in range(6):
             name = self.rng.choice(names)
@@ -198,26 +238,37 @@ class Values:
     def chained(self, text: str) -> str:
         """Return a part as a part of a part, now and then."""
         name, _, key = text.partition("[")
-        if self.chance(0.92) or key.startswith(("...", ":]")):
+        if self.chance(0.82 if self.is_single else 0.92) or key.startswith(
+            ("...", ":]")
+        ):
             return text
-        part = self.rng.choice(("::2", "1:", "::-1", ":-1", "...", "::1"))
-        return f"{name}[{part}][{key}"
+        parts = ("::2", "::2", "1:", "::-1", ":-1", "...", "::1", "1::2")
+        chosen = [self.rng.choice(parts) for _ in range(self.rng.choice((1, 1, 2)))]
+        return f"{name}[{']['.join(chosen)}][{key}"
 
     def product(self, wanted: Axes) -> str | None:
-        """Return a product of matrices with such axes."""
+        """Return a product of matrices with such axes, or of parts of them."""
         arrays = list(self.names.arrays.items())
         self.rng.shuffle(arrays)
         for name, axes in arrays:
-            if len(axes) != 2 or not wanted or axes[0] != wanted[0]:
+            if len(axes) != 2 or not wanted:
                 continue
-            other = self.leaf((axes[1], *wanted[1:]))
-            if "[" in other or other in self.names.arrays:
-                return f"{name} @ {other}"
+            code = self.rng.choice(("", "", "|/2", "|-1", "|/2-", "|2"))
+            inner = f"{axes[1]}{code}"
+            one: str | None = name
+            if code or axes[0] != wanted[0]:
+                found = self.key(axes, (wanted[0], inner))
+                one = f"{name}[{found}]" if found is not None else None
+            other = self.leaf((inner, *wanted[1:]))
+            if one and ("[" in other or other in self.names.arrays):
+                return f"{one} @ {other}"
         return None
 
     def number(self) -> str:
         """Return a number: one of the program's, an element, or a sum."""
         kind = self.rng.random()
+        if kind < 0.03:
+            return self.rng.choice(_RARE)
         if kind < 0.35:
             return self.rng.choice(_NUMBERS)
         if kind < 0.5 and self.names.counters:
@@ -225,7 +276,7 @@ class Values:
         if kind < 0.65 and self.names.numbers:
             return self.rng.choice(self.names.numbers)
         name = self.rng.choice(list(self.names.arrays))
-        if kind < 0.85:
+        if kind < 0.85 and not self.is_single:
             return f"{name}.{self.rng.choice(('sum', 'max', 'min', 'sum'))}()"
         return self.element(name)
 
@@ -234,7 +285,7 @@ class Values:
         return self.chained(f"{name}[{', '.join(self.index(a) for a in axes)}]")
 
     def expression(self, wanted: Axes, depth: int = 2) -> str:
-        if len(wanted) in (1, 2) and self.chance(0.04):
+        if len(wanted) in (1, 2) and self.chance(0.06):
             made = self.product(wanted)
             if made is not None:
                 return made

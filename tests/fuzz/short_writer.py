@@ -29,12 +29,24 @@ _KINDS = {
     "swap": 1,
     "number": 0.6,
     "call": 1,
-    "outside": 1,
+    "outside": 1.6,
     "whole": 1.5,
     "copy": 1.5,
-    "closure": 0.4,
-    "function": 1.8,
+    "closure": 0.7,
+    "function": 2,
+    "sweeps": 0.5,
+    "held": 0.8,
+    "passed": 1,
+    "scatter": 0.7,
 }  # of statements, and how often each is written
+_SINGLE = {
+    "element": 8,
+    "number": 2,
+    "held": 2.5,
+    "row": 1.2,
+    "call": 0.2,
+    "scatter": 0.2,
+}
 _ENDS = ("2::2", "1::2", "2:8:2", "-2::-2", "1:-1:2", "3:0:-1")  # of what is returned
 _OPERATORS = ("+=", "-=", "*=", "+=")
 
@@ -65,9 +77,13 @@ class Writer(Values):
         """Return one statement without a block."""
         kinds = dict(_KINDS)
         if self.loops:
-            kinds |= {"number": 2.0, "recur": 2.5}
+            kinds |= {"number": 2.0, "recur": 2.5, "held": 2}
+        if self.is_single:
+            kinds = _SINGLE
         kind = self.rng.choices(list(kinds), list(kinds.values()))[0]
-        return getattr(self, f"_{kind}")()
+        lines = getattr(self, f"_{kind}")()
+        self.own = []
+        return lines
 
     def _assign(self) -> list[str]:
         return self._stored("=")
@@ -116,6 +132,91 @@ class Writer(Values):
         form = rng.choice(("{a} = {e}", "{a} = {e}", "{a} += {e}"))
         return [form.format(a=row(name, 0), e=rng.choice((" + ", " - ")).join(terms))]
 
+    def _element(self) -> list[str]:
+        """Return an element computed of elements."""
+        text = self.element(self.rng.choice(self.written()))
+        operator = self.rng.choice(("=", "=", *_OPERATORS))
+        return [f"{text} {operator} {self.expression((), self.rng.choice((1, 2)))}"]
+
+    def _row(self) -> list[str]:
+        """Return what a loop over elements does with a whole array, or a row."""
+        rng = self.rng
+        name = rng.choice(self.written())
+        axes = self.names.arrays[name]
+        like = rng.choice([x for x, a in self.names.arrays.items() if a == axes])
+        if len(axes) < 2 or self.chance(0.25):
+            whole = f"{like}.T" if axes[::-1] == axes else like
+            return [f"{name}[...] = {whole}"]
+        one, other = (f"{x}[{self.index(axes[0])}]" for x in (name, like))
+        if self.chance(0.3):
+            return [f"{one} = {other}"]
+        row = rng.choice(("r", "r", "row"))
+        row = self.new_name(row) if row in self.names.arrays else f"{row}w"
+        self.names.arrays[row] = axes[1:]
+        change = f"{self.element(row)} = {self.expression((), 1)}"
+        store = one if self.chance(0.7) else other
+        lines = [f"{row} = {other}.copy()", change, f"{store} = {row}"]
+        if self.chance(0.3):
+            lines.insert(rng.choice((1, 2)), self._element()[0])
+        return lines
+
+    def _scatter(self) -> list[str]:
+        """Return what adds to elements, of which some may be the same."""
+        rng = self.rng
+        name = rng.choice(self.written())
+        axes = self.names.arrays[name]
+        at = rng.choice(("add", "add", "subtract", "maximum", "minimum", "multiply"))
+        forms = [("i", (f"{axes[0]}|i", *axes[1:])), ("j", (f"{axes[0]}|j", *axes[1:]))]
+        if len(axes) > 1:
+            forms += [("(i, i)", (f"{axes[0]}|i", *axes[2:]))]
+            forms += [(f"({self.index(axes[0])}, i)", (f"{axes[1]}|i", *axes[2:]))]
+            forms += [("(slice(None), j)", (axes[0], f"{axes[1]}|j", *axes[2:]))]
+        key, part = rng.choice(forms)
+        value = self.expression(part, 1) if self.chance(0.7) else self.number()
+        if self.chance(0.08):
+            value = "np.nan"
+        return [f"np.{at}.at({name}, {key}, {value})"]
+
+    def _held(self) -> list[str]:
+        """Return what holds an element, or a part, while that is written."""
+        one, axes = self.target()
+        if "mask" in axes or self.chance(0.4):
+            one, axes = self.element(self.rng.choice(self.written())), ()
+        other = self.leaf(axes) if axes else self.element(one.partition("[")[0])
+        value = other if self.chance(0.6) else self.expression(axes, 1)
+        lines = [f"e = {one}", f"{one} = {value}"]
+        end = self.rng.choice(("{b} = e", "{b} = e", "{b} += e", "{b} = e * 0.5"))
+        if "[" not in other or other.startswith("(") or self.chance(0.2):
+            other = one
+        lines.append(end.format(b=other))
+        if self.chance(0.25):
+            lines.insert(2, self._stored("=")[0])
+        if self.chance(0.25):
+            return [f"if {self.condition()}:", *indented(lines)]
+        if not axes:
+            self.names.numbers.append("e")
+        return lines
+
+    def _passed(self) -> list[str]:
+        """Return what copies a part, writes into that and stores it somewhere."""
+        rng = self.rng
+        one, axes = self.part(rng.choice(list(self.names.arrays)))
+        near = self.beside(axes)
+        if not axes:
+            return self._update()
+        name = self.new_name("w")
+        how = rng.choice((".copy()", ".copy()", " * 1.0", " + 0", ""))
+        if self.loops and not how:
+            how = ".copy()"  # what a loop binds and writes must be its own
+        lines = [f"{name} = {one}{how}"]
+        self.names.arrays[name] = axes
+        text, part = self.part(name) if self.chance(0.5) else (self.element(name), ())
+        lines += [f"{text} {rng.choice(('=', '=', '+='))} {self.expression(part, 1)}"]
+        if self.chance(0.3):
+            lines += self._stored(rng.choice(("=", "+=")))
+        back = one if near is None or self.chance(0.4) else near
+        return [*lines, f"{back} = {name}{rng.choice(('', '', ' + 1'))}"]
+
     def _sweeps(self) -> list[str]:
         """Return loops forwards and backwards, one of which reads the other's rows."""
         rng = self.rng
@@ -123,7 +224,8 @@ class Writer(Values):
         if self.loops or not fit:
             return self._update()
         at = rng.randrange(len(self.axes))
-        rest = [rng.choice((":", ":", "0", "::-1")) for _ in self.axes]
+        parts = (":", ":", ":", "0", "::-1", "1:", ":-1", "::2", "1:-1")
+        rest = [rng.choice(parts) for _ in self.axes]
 
         def row(x: str, place: str) -> str:
             key = list(rest)
@@ -290,10 +392,12 @@ class Writer(Values):
                 ),
                 *("box['y'], bag['y'] = bag['y'], box['y']", "bag['y'] = box['y']"),
                 *("bag['y'] += {e}", "box['y'], bag['y'] = {x}, box['y']"),
+                *("box['y'], bag['y'] = bag['y'], box['y']", "box['y'] = {w}"),
                 *("box['y'] = {x} + 1", "OWN.h[OWN.h > {e}] = 0", "OWN.g[...] = OWN.h"),
             )
         )
-        return [form.format(x=whole, e=self.number())]
+        made = [x for x in self.names.arrays if x[0] == "w"] or [whole]
+        return [form.format(x=whole, e=self.number(), w=made[-1])]
 
     def _function(self) -> list[str]:
         """Return an assignment that a function of NumPy's does."""
@@ -305,7 +409,9 @@ class Writer(Values):
         fit = axes if array == name else part
         _, target = text.split("[", 1) if text.count("[") == 1 else ("", "...]")
         owner = text.partition("[")[0]
-        at = rng.choice(("add", "add", "subtract", "maximum", "multiply"))
+        at = rng.choice(
+            ("add", "add", "subtract", "maximum", "minimum", "maximum", "multiply")
+        )
         op = rng.choice(("add", "multiply", "subtract", "maximum"))
         value = self.expression(fit, 1)
         key = _as_key(target[:-1])
@@ -337,6 +443,8 @@ class Writer(Values):
             f"{self.element(name)} > t",
             f"{self.element(name)} > 0",
         ]
+        if self.is_single:
+            kinds.pop(2)  # a sum
         if counters:
             c = self.rng.choice(counters)
             kinds += [
@@ -490,16 +598,31 @@ class Writer(Values):
             )
             head = f"while {test}:"
             end = [f"{counter} += 1"]
-            if self.chance(0.2):
+            roll = rng.random()
+            if outer and roll < 0.35:  # backwards from where another loop is
+                start = [f"{counter} = {outer[-1]}{rng.choice((' - 1', ''))}"]
+                low = rng.choice((0, 0, 1))
+                head = f"while {counter} >= {low} and {self.element(name)} > "
+                head += f"{rng.choice((self.element(name), 't', '0'))}:"
+                end = [f"{counter} -= 1"]
+            elif roll < 0.5:
+                start = [f"{counter} = {rng.choice((0, -1, 'm'))}"]
+                limit = rng.choice((3, size, "n"))
+                head = f"while ({counter} := {counter} + 1) < {limit}:"
+                end = []
+            elif roll < 0.7:
                 limit = rng.choice((3, 20, "n"))
                 head = f"while {counter} < 6 and (r := {self.number()}) < {limit}:"
                 if "r" not in inner.numbers:
                     self.before.append("r = 0.0")
                     inner.numbers.append("r")
+        was_single = self.is_single
+        self.is_single |= kind != "rows" and self.chance(0.25)
         body = self.block(depth + 1, rng.choice((1, 1, 2, 2, 3)))
+        is_single, self.is_single = self.is_single, was_single
         if kind == "while":
             body = [x.replace("continue", "pass") for x in body]
-        if self.chance(0.12):
+        if self.chance(0.12) and not is_single:
             self.before.append(f"last = {rng.choice(list(names.arrays))} * 1.0")
             row = self.part(rng.choice(list(names.arrays)))
             body.append(f"last = {row[0] if row[1] else 'u'}")
@@ -585,7 +708,7 @@ def indented(lines: Iterable[str]) -> list[str]:
     return ["    " + x for x in lines]
 
 
-def generate(seed: int) -> tuple[str, Writer]:
+def generate(seed: int | str) -> tuple[str, Writer]:
     """Return the text of a program, and who wrote it."""
     writer = Writer(seed)
     return writer.text(), writer
