@@ -47,6 +47,7 @@ _CHANGING = frozenset(  # names of functions that are not called twice
     )
 )
 _OWN = ("primitives/",)  # what Numba compiles, which holds no switches
+_PARTS = (ast.GeneratorExp, ast.Lambda, ast.Starred)  # which nobody compares
 _Path = tuple[tuple[str, Any], ...]
 
 
@@ -131,7 +132,9 @@ def _told_apart(tree: ast.Module, other: ast.Module) -> tuple[_Path, Any, Any]:
     A choice that one of its ways takes the place of differs where it took the other.
     """
     path, right, wrong = _difference(tree, other, ())
-    while isinstance(right, (ast.GeneratorExp, ast.Lambda)) and path:
+    while isinstance(right, _PARTS) or (
+        _is_number(right) and isinstance(_at(tree, path[:-1]), ast.expr)
+    ):
         path = path[:-1]
         right, wrong = _at(tree, path), _at(other, path)
     if isinstance(right, ast.IfExp):
@@ -139,6 +142,12 @@ def _told_apart(tree: ast.Module, other: ast.Module) -> tuple[_Path, Any, Any]:
             if _dump(getattr(right, kept)) == _dump(wrong):
                 return (*path, (left, None)), getattr(right, left), wrong
     return path, right, wrong
+
+
+def _is_number(node: Any) -> bool:
+    return isinstance(
+        node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant
+    )
 
 
 def _statement(right: list[ast.stmt], wrong: list[ast.stmt], name: str) -> ast.stmt:

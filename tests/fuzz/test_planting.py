@@ -32,6 +32,8 @@ def sign(a, b):
     total = []
     for x in (a, b):
         total.append(x)
+    if any(x < -1 for x in total):
+        total = [*(x for x in total if x < -1)]
     return -1 if sum(total) < 0 else 2
 '''
 FAULTS = {
@@ -39,6 +41,8 @@ FAULTS = {
     "equal": planting.Fault("file.py", "    if a == b:\n        return 0\n", ""),
     "first": planting.Fault("file.py", "total.append(x)", "total.insert(0, -x)"),
     "less": planting.Fault("file.py", "sum(total) < 0", "sum(total) <= 0"),
+    "some": planting.Fault("file.py", "x < -1 for x", "x < -2 for x"),
+    "far": planting.Fault("file.py", "if x < -1)", "if x < -3)"),
     "limit": planting.Fault("file.py", "LIMIT = 3", "LIMIT = 4"),
 }
 
@@ -64,6 +68,7 @@ def changed(name: str) -> Any:
         ((1, 0), {"half", "first"}),
         ((0, 0), {"equal"}),
         ((-1, 1), {"first", "less"}),
+        ((-2, 1), {"first", "some", "far"}),
     ],
 )
 def test_faults_show_where_both_ways_differ(
@@ -75,7 +80,7 @@ def test_faults_show_where_both_ways_differ(
     assert shown == switches.SHOWN
 
 
-@pytest.mark.parametrize("name", ["half", "equal", "first", "less"])
+@pytest.mark.parametrize("name", ["half", "equal", "first", "less", "some", "far"])
 def test_a_fault_that_is_on_is_the_text_that_was_planted(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
