@@ -133,7 +133,7 @@ def _told_apart(tree: ast.Module, other: ast.Module) -> tuple[_Path, Any, Any]:
     """
     path, right, wrong = _difference(tree, other, ())
     while isinstance(right, _PARTS) or (
-        _is_number(right) and isinstance(_at(tree, path[:-1]), ast.expr)
+        _is_number(right) and _is_read(_at(tree, path[:-1]))
     ):
         path = path[:-1]
         right, wrong = _at(tree, path), _at(other, path)
@@ -142,6 +142,11 @@ def _told_apart(tree: ast.Module, other: ast.Module) -> tuple[_Path, Any, Any]:
             if _dump(getattr(right, kept)) == _dump(wrong):
                 return (*path, (left, None)), getattr(right, left), wrong
     return path, right, wrong
+
+
+def _is_read(node: Any) -> bool:
+    is_stored = isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
+    return isinstance(node, ast.expr) and not is_stored
 
 
 def _is_number(node: Any) -> bool:

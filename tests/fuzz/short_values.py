@@ -71,6 +71,7 @@ class Values:
         self.used: set[str] = set()
         self.before: list[str] = []
         self.loops = 0
+        self.depth = 0  # of blocks
         self.is_single = False  # in a loop over single elements
         self.own: list[tuple[str, str | None, str]] = []  # axes of what is written
         self.owner = ""

@@ -380,23 +380,22 @@ class Writer(Values):
         return [*lines, *middle, f"{made} = inner()"]
 
     def _outside(self) -> list[str]:
+        """Return what reads and writes that which is not the program's own."""
         whole = self.rng.choice(list(self.names.arrays))
-        form = self.rng.choice(
-            (
-                *("box['y'] = {x}", "box['y'] = {x}", "box['y'][0] = {e}"),
-                *(
-                    "{x}[0] = box['y'][1]",
-                    "OWN.g += {e}",
-                    "OWN.g[1:] = {e}",
-                    "{x} += OWN.g[0]",
-                ),
-                *("box['y'], bag['y'] = bag['y'], box['y']", "bag['y'] = box['y']"),
-                *("bag['y'] += {e}", "box['y'], bag['y'] = {x}, box['y']"),
-                *("box['y'], bag['y'] = bag['y'], box['y']", "box['y'] = {w}"),
-                *("box['y'] = {x} + 1", "OWN.h[OWN.h > {e}] = 0", "OWN.g[...] = OWN.h"),
-            )
-        )
+        forms = [
+            *("box['y'][0] = {e}", "{x}[0] = box['y'][1]", "OWN.g += {e}"),
+            *("OWN.g[1:] = {e}", "{x} += OWN.g[0]", "OWN.h[OWN.h > {e}] = 0"),
+            *("OWN.g[...] = OWN.h", "bag['y'][...] = box['y']"),
+        ]
+        if not self.depth:  # in blocks nothing may be put into a dict
+            forms += [
+                *("box['y'] = {x}", "box['y'] = {w}", "box['y'] = {x} + 1"),
+                *("bag['y'] = box['y']", "bag['y'] += {e}"),
+                *("box['y'], bag['y'] = bag['y'], box['y']",) * 3,
+                *("box['y'], bag['y'] = {x}, box['y']",) * 2,
+            ]
         made = [x for x in self.names.arrays if x[0] == "w"] or [whole]
+        form = self.rng.choice(forms)
         return [form.format(x=whole, e=self.number(), w=made[-1])]
 
     def _function(self) -> list[str]:
@@ -468,6 +467,7 @@ class Writer(Values):
     def block(self, depth: int, count: int) -> list[str]:
         found: list[str] = []
         for _ in range(count):
+            self.depth = depth
             roll = self.rng.random()
             if roll < (0.55, 0.2, 0.06, 0)[min(depth, 3)]:
                 found += self.loop(depth)
