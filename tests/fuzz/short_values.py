@@ -28,7 +28,7 @@ _PARTS = {  # what a key makes of an axis, and how it is written
 }
 _STEPPED = ("/2", "/2", "/2-", "-2/2", "/3")
 _NUMBERS = ("2.0", "0.5", "t", "n", "-1", "1", "3", "RATE")
-_RARE = ("np.nan", "np.inf", "-np.inf", "0.0")
+RARE = ("np.nan", "np.inf", "-np.inf", "0.0")
 _INDICES = ("0", "-1", "1", "n", "-2", "n - 1", "m")
 
 
@@ -55,7 +55,7 @@ class Values:
         self.rng = random.Random(seed)
         rank = self.rng.choices((1, 2, 3), (5, 5, 1))[0]
         axes = "abc"[:rank]
-        if rank > 1 and self.rng.random() < 0.25:
+        if rank > 1 and self.rng.random() < 0.33:
             axes = "a" * rank  # square
         self.axes: Axes = tuple(axes)
         self.names = Names()
@@ -269,7 +269,7 @@ class Values:
         """Return a number: one of the program's, an element, or a sum."""
         kind = self.rng.random()
         if kind < 0.03:
-            return self.rng.choice(_RARE)
+            return self.rng.choice(RARE)
         if kind < 0.35:
             return self.rng.choice(_NUMBERS)
         if kind < 0.5 and self.names.counters:
