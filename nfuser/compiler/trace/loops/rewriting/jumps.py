@@ -10,6 +10,8 @@ from __future__ import annotations
 import ast
 from typing import TypeAlias
 
+import nfuser.compiler.trace.loops.rewriting.live as live
+
 PREFIX = "_nf_"
 Loop: TypeAlias = "ast.For | ast.While"
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -25,8 +27,8 @@ class Jumps:
 
     def __init__(self) -> None:
         self._count = 0
-        self.done = f"{PREFIX}done"
-        self.value = f"{PREFIX}value"
+        self._bound: live.Names = frozenset()  # in the loop, whose ends these are
+        self._ends: dict[str, tuple[str, ast.expr]] = {}
 
     def function(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """Return the statements of a function."""
@@ -53,13 +55,14 @@ class Jumps:
         """Return a loop without jumps, and what stands before and after it."""
         self._count += 1
         stop, skip = f"{PREFIX}stop{self._count}", f"{PREFIX}skip{self._count}"
-        returns = _has(loop.body, ast.Return)
         breaks = _has(loop.body, ast.Break)
-        stops = returns or breaks
+        stops = breaks or _has(loop.body, ast.Return)
         body = self._loops_in(loop.body)
-        returns = returns or any(_sets(s, self.done) for s in body)
-        stops = stops or returns
+        around = self._bound, self._ends
+        self._bound, self._ends = live.stored([loop]), {}
         lowered = self._block(body, stop, skip)
+        ends = [*self._ends.values()]
+        self._bound, self._ends = around
         if any(_sets(s, skip) for s in lowered):
             lowered.insert(0, _assign(skip, value=False, at=loop))
         orelse, loop.orelse = self._loops_in(loop.orelse), []
@@ -68,12 +71,12 @@ class Jumps:
         if stops:
             made.insert(0, _assign(stop, value=False, at=loop))
             setattr(loop, "stop", stop)  # noqa: B010 (nodes take what they are given)
-        if returns:
-            made.insert(0, _assign(self.done, value=False, at=loop))
-            back = ast.Return(ast.Name(self.value, ast.Load()))
-            never = isinstance(loop, ast.While) and _is_true(loop.test) and not breaks
-            done = ast.Name(self.done, ast.Load())
-            made.append(back if never else _if(done, [back], loop))
+        never = isinstance(loop, ast.While) and _is_true(loop.test) and not breaks
+        for done, value in ends:
+            made.insert(0, _assign(done, value=False, at=loop))
+            back, is_last = ast.Return(value), done == ends[-1][0]
+            test = ast.Name(done, ast.Load())
+            made.append(back if never and is_last else _if(test, [back], loop))
         if orelse:
             over = ast.UnaryOp(ast.Not(), ast.Name(stop, ast.Load()))
             made += [_if(over, orelse, loop)] if stops else orelse
@@ -112,11 +115,30 @@ class Jumps:
         return made
 
     def _returning(self, stmt: ast.Return, stop: str) -> list[ast.stmt]:
-        value = stmt.value or ast.Constant(None)
-        kept = ast.Assign([ast.Name(self.value, ast.Store())], value)
-        found: list[ast.stmt] = [kept]
-        found += [_assign(name, value=True, at=stmt) for name in (self.done, stop)]
+        """Return what a loop does in place of ``stmt``, which comes after it.
+
+        Nothing runs in between, so that all which the loop does not bind anew is read
+        after it: an array that it has written into is that very array.
+        """
+        found: list[ast.stmt] = []
+        value = self._kept(stmt.value or ast.Constant(None), found)
+        number = len(self._ends)
+        done = f"{PREFIX}done{self._count}_{number}"
+        done, _ = self._ends.setdefault(ast.dump(value), (done, value))
+        found += [_assign(name, value=True, at=stmt) for name in (done, stop)]
         return [ast.fix_missing_locations(ast.copy_location(s, stmt)) for s in found]
+
+    def _kept(self, value: ast.expr, found: list[ast.stmt]) -> ast.expr:
+        """Return what gives ``value`` after the loop; assign what it needs before."""
+        if isinstance(value, (ast.Tuple, ast.List)):
+            value.elts = [self._kept(x, found) for x in value.elts]
+            return value
+        is_ours = isinstance(value, ast.Name) and value.id.startswith(PREFIX)
+        if is_ours or not live.loads(value) & self._bound:
+            return value
+        name = f"{PREFIX}value{len(found)}"
+        found.append(ast.Assign([ast.Name(name, ast.Store())], value))
+        return ast.Name(name, ast.Load())
 
     def _tail(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """Let each ``if`` that returns be the last statement of all."""
