@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def loaded(text: str, file: str, **names: Any) -> Generator[dict[str, Any]]:
     """Give the names that ``text`` defines, beside ``names``."""
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    space = {"__name__": "program", **names}  # what has no module is no user's
+    space = {"__name__": "program", **names}
     exec(compile(text, file, "exec"), space)  # noqa: S102 (programs are text)
     try:
         yield space

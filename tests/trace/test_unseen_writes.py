@@ -80,3 +80,45 @@ def test_arrays_of_its_own_may_be_written() -> None:
         return x * Clean()["a"] + SEEN[0]
 
     np.testing.assert_array_equal(nfuser.fuse(function)(X), function(X))
+
+
+NAMELESS = """
+class Base:
+    @property
+    def counted(self):
+        self.a[0] += 1
+        return 2.0
+    def scale(self, x):
+        return x * self.factor
+    def given(self, x):
+        return x * getattr(self, "more", 5)
+    def count(self, x):
+        return x * self.counted
+class Kept(Base):
+    factor = 2.0
+"""
+
+
+def _nameless() -> Any:
+    """Return a class that was made without ``__name__``: it is of builtins."""
+    space: dict[str, Any] = {}
+    exec(NAMELESS, space)  # noqa: S102 (our own)
+    assert space["Kept"].__module__ == "builtins"
+    return space["Kept"]
+
+
+def test_writes_in_methods_of_a_class_without_a_module_are_not_lost() -> None:
+    kept = _nameless()()
+    kept.a = np.zeros(3)
+    with pytest.raises(MutationError):
+        nfuser.fuse(kept.count)(X)
+
+
+def test_a_class_without_a_module_is_watched() -> None:
+    kind = _nameless()
+    kept = kind()
+    scaled = nfuser.fuse(kept.scale)
+    given = nfuser.fuse(kept.given)
+    np.testing.assert_array_equal((scaled(X), given(X)), (2 * X, 5 * X))
+    kind.factor, kind.more = 3.0, 4.0
+    np.testing.assert_array_equal((scaled(X), given(X)), (3 * X, 4 * X))

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import builtins
 import io
 import os
 import re
@@ -92,7 +93,7 @@ def _attributes(found: Any, has_items: bool) -> dict[str, Any]:
 
 def _may_gain_names(found: Any) -> bool:
     is_object = not isinstance(found, type) and hasattr(found, "__dict__")
-    return is_object and _is_users_class(type(found))
+    return is_object and is_users_class(type(found))
 
 
 def has_names(found: Any) -> bool:
@@ -100,8 +101,8 @@ def has_names(found: Any) -> bool:
     if isinstance(found, _WHOLE):
         return False
     kind = found if isinstance(found, type) else type(found)
-    if _is_users_class(kind) or isinstance(found, type):
-        return _is_users_class(kind)
+    if is_users_class(kind) or isinstance(found, type):
+        return is_users_class(kind)
     is_inert = type(found).__module__.partition(".")[0] in _INERT
     return not is_inert and isinstance(getattr(found, "__dict__", None), dict)
 
@@ -150,7 +151,7 @@ def _same_attributes(found: Any) -> Callable[[Any], bool]:
 
 def _names_of_classes(kind: type) -> list[tuple[type, tuple[str, ...]]]:
     """Return the user's classes behind ``kind``, each with the names in it."""
-    return [(c, tuple(vars(c))) for c in kind.__mro__ if _is_users_class(c)]
+    return [(c, tuple(vars(c))) for c in kind.__mro__ if is_users_class(c)]
 
 
 def _have_names(classes: list[tuple[type, tuple[str, ...]]]) -> bool:
@@ -165,7 +166,7 @@ def _class_data(kind: type) -> dict[str, Any]:
     """Return the attributes of the user's classes that are neither code nor private."""
     found: dict[str, Any] = {}
     for base in reversed(kind.__mro__):
-        if _is_users_class(base):
+        if is_users_class(base):
             found |= {k: v for k, v in vars(base).items() if _is_data(k, v)}
     return found
 
@@ -195,7 +196,7 @@ def _slots(base: type) -> Iterator[str]:
 def is_spent_by_reading(found: Any) -> bool:
     """Tell whether ``found`` is an iterator whose state cannot be seen."""
     is_iterator = isinstance(found, Iterator) and not isinstance(found, io.IOBase)
-    return is_iterator and not _is_users_class(type(found))
+    return is_iterator and not is_users_class(type(found))
 
 
 def is_array(item: Any) -> bool:
@@ -229,12 +230,12 @@ def is_closed(item: Any) -> bool:
         return False
     setters = (c for c in type(item).__mro__ if "__setitem__" in vars(c))
     setter = next(setters, None)
-    return setter is not None and not _is_users_class(setter)
+    return setter is not None and not is_users_class(setter)
 
 
 def is_users_array(item: Any) -> bool:
     """Tell whether ``item`` is an array of a class of the user's."""
-    return is_array(item) and _is_users_class(type(item))
+    return is_array(item) and is_users_class(type(item))
 
 
 @lru_cache(1)
@@ -282,5 +283,15 @@ def is_users_name(name: str | None) -> bool:
     return module is None or name == "__main__" or is_users_module(module)
 
 
-def _is_users_class(kind: type) -> bool:
+def is_users_class(kind: type) -> bool:
+    """Tell whether a class is neither Python's, of a library nor installed.
+
+    One that text made in a namespace without a name says that it is of ``builtins``.
+    """
+    if kind.__module__ == "builtins":
+        is_pythons = getattr(builtins, kind.__name__, None) is kind
+        return bool(kind.__flags__ & _MADE) and not is_pythons
     return is_users_name(kind.__module__)
+
+
+_MADE = 1 << 9  # by a statement; CPython's Py_TPFLAGS_HEAPTYPE

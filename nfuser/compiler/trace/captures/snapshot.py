@@ -31,7 +31,7 @@ from nfuser.compiler.trace.captures.parts import (
     PLAIN,
     is_array,
     is_silent,
-    is_users_name,
+    is_users_class,
 )
 from nfuser.compiler.trace.captures.randomness.draws import Draws
 from nfuser.compiler.trace.captures.randomness.streams import StreamDraws, is_drawn_from
@@ -363,7 +363,7 @@ def _defaults(function: Any) -> dict[str, Any]:
 
 def _may_hold(item: Any) -> bool:
     if isinstance(item, type):
-        return is_users_name(item.__module__)
+        return is_users_class(item)
     is_plain = isinstance(item, (*PLAIN, Standin, list, tuple, dict, slice))
     is_plain |= type(item) in NODES  # made for the trace, and known by its structure
     return not is_plain and (hasattr(item, "__dict__") or hasattr(item, "__slots__"))

@@ -29,7 +29,11 @@ import nfuser.compiler.trace.watch.standstill as standstill
 from nfuser.compiler.trace.captures.lookup.bound_names import imported
 from nfuser.compiler.trace.captures.lookup.bytecode import PathStep
 from nfuser.compiler.trace.captures.lookup.origin import Origin, Root
-from nfuser.compiler.trace.captures.parts import is_users_file, is_users_name
+from nfuser.compiler.trace.captures.parts import (
+    is_users_class,
+    is_users_file,
+    is_users_name,
+)
 from nfuser.compiler.trace.captures.sources import UnwatchedSources
 from nfuser.compiler.trace.loops.rewriting.originals import originals
 from nfuser.compiler.trace.standins.asked import AnewError
@@ -269,7 +273,7 @@ class Observer:
         if kind is None or (kind, code) in self._watched:
             return
         self._watched.add((kind, code))
-        if not is_users_name(kind.__module__):
+        if not is_users_class(kind):
             return
         root = Root({kind.__name__: kind}, kind.__name__)
         for name in _names_of(kind, code):
@@ -306,7 +310,7 @@ def _names_of(kind: type, code: CodeType) -> list[str]:
     return [
         name
         for base in kind.__mro__
-        if is_users_name(base.__module__)
+        if is_users_class(base)
         for name, held in vars(base).items()
         if any(
             getattr(getattr(held, part, held), "__code__", None) is code
@@ -339,8 +343,9 @@ def _is_users(frame: FrameType) -> bool:
     file = frame.f_code.co_filename
     if not is_users_file(file):
         return False
-    # Generated code has no file: it is its module's.
-    return not file.startswith("<") or is_users_name(frame.f_globals.get("__name__"))
+    # Generated code has no file: it is its module's, if its namespace has a name.
+    name = frame.f_globals.get("__name__")
+    return not file.startswith("<") or name is None or is_users_name(name)
 
 
 def _looks_for_user(frame: FrameType) -> bool:
