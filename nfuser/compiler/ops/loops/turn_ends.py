@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.compiler.dtypes import DType
 from nfuser.compiler.ir.expr import Pointwise
-from nfuser.compiler.ir.point_op import CAST, POINT_OPS
+from nfuser.compiler.ir.point_op import CAST, POINT_OPS, SELECT
 from nfuser.compiler.ir.same_value import original
 from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.compiler.ir.scalars.functions import less, maximum, minimum
@@ -30,6 +30,27 @@ _RISING = {
     POINT_OPS["maximum"]: maximum,
     POINT_OPS["minimum"]: minimum,
 }  # of one side, where the other stays as it is
+
+
+_DIVIDE = POINT_OPS["floor_divide"]
+_MASK, _LEFT, _RIGHT = (POINT_OPS[n] for n in ("bit_and", "left_shift", "right_shift"))
+_BY_BITS = {_MASK, _LEFT, _RIGHT}
+_EITHER_WAY = {*_RISING, _MULTIPLY, _MASK}
+_MOST_BITS = 62
+_LEAST = {
+    POINT_OPS[name]: name.startswith("less")
+    for name in ("less", "less_equal", "greater", "greater_equal")
+}  # whether the one that the test holds of is the less
+
+
+def _by_bits(op: PointOp, by: Scalar) -> tuple[PointOp, Scalar | None]:
+    """Return a mask or a shift by a constant as what it is to integers, if one."""
+    number = by.value if isinstance(by, sc.Const) else -1
+    if op is _MASK:
+        is_mask = 0 <= number < 1 << _MOST_BITS and not number & (number + 1)
+        return _REMAINDER, sc.const(number + 1) if is_mask else None
+    power = sc.const(1 << number) if 0 <= number <= _MOST_BITS else None
+    return (_MULTIPLY if op is _LEFT else _DIVIDE), power
 
 
 class TurnEnds:
@@ -70,11 +91,18 @@ class TurnEnds:
                 return ends and (ends if op is CAST else (-ends[1], -ends[0]))
             case Pointwise(op, (left, right)):
                 return self._of_two(op, left, right)
+            case Pointwise(op, (test, left, right)) if op is SELECT:
+                rising = self._chooses(test, left, right)
+                return rising and self._of_two(rising, left, right)
             case _:
                 return None
 
     def _of_two(self, op: PointOp, left: TensorView, right: TensorView) -> Ends | None:
         by = self._same(right)
+        if by is None and op in _EITHER_WAY:
+            left, right, by = right, left, self._same(left)
+        if op in _BY_BITS and by is not None:
+            op, by = _by_bits(op, by)
         if op is _REMAINDER:
             return self._remainder(left, by)
         if op in (_ADD, _SUBTRACT):
@@ -85,8 +113,6 @@ class TurnEnds:
                 return None
             low, high = other if op is _ADD else (-other[1], -other[0])
             return one[0] + low, one[1] + high
-        if by is None and op in {*_RISING, _MULTIPLY}:
-            left, right, by = right, left, self._same(left)
         ends = self.of(left)
         if ends is None:
             return None
@@ -97,7 +123,7 @@ class TurnEnds:
         if op is _MULTIPLY and isinstance(by, sc.Const):
             low, high = sorted((0, 1), reverse=by.value < 0)
             return ends[low] * by, ends[high] * by
-        if op is POINT_OPS["floor_divide"] and isinstance(by, sc.Const):
+        if op is _DIVIDE and isinstance(by, sc.Const):
             return (ends[0] // by, ends[1] // by) if by.value > 0 else None
         rising = _RISING.get(op)
         return rising and (rising(ends[0], by), rising(ends[1], by))
@@ -105,14 +131,35 @@ class TurnEnds:
     def _remainder(self, tensor: TensorView, by: Scalar | None) -> Ends | None:
         """Return the ends of a remainder of numbers that follow each other."""
         linear = self._sums.of(tensor)
-        if linear is None or not isinstance(by, sc.Const) or by.value <= 0:
+        if linear is None or by is None or (isinstance(by, sc.Const) and by.value <= 0):
             return None
         if any(step not in (sc.const(1), sc.const(-1)) for step in linear[1].values()):
             return None
         low, high = self._reached(linear)
-        first, count = low % by, high - low
-        is_within = less(first + count, by)
-        return first * is_within, minimum(first + count, by - 1)
+        divisor = maximum(by, 1)  # a negative one may leave 0 at least and at most
+        first, count = low % divisor, high - low
+        is_within = less(first + count, divisor)
+        known = less(0, by)
+        return first * is_within * known, minimum(first + count, divisor - 1) * known
+
+    def _chooses(
+        self, test: TensorView, left: TensorView, right: TensorView
+    ) -> PointOp | None:
+        """Return how a choice rises with both, if it is of the less or the greater."""
+        expr = self._definition.get(original(self._definition, test))
+        if not isinstance(expr, Pointwise) or expr.op not in _LEAST:
+            return None
+        sides = [self._which(x) for x in expr.operands]
+        chosen = [self._which(x) for x in (left, right)]
+        if sides not in (chosen, chosen[::-1]):
+            return None
+        is_least = _LEAST[expr.op] == (sides == chosen)
+        return POINT_OPS["minimum" if is_least else "maximum"]
+
+    def _which(self, tensor: TensorView) -> TensorView | Scalar:
+        """Return what two tensors have in common that are the same in each turn."""
+        found = self._same(tensor)
+        return original(self._definition, tensor) if found is None else found
 
     def _counters(self, tensor: TensorView) -> frozenset[TensorView]:
         """Return the counters that ``tensor`` is computed of."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import nfuser.compiler.ops as ops
 import nfuser.compiler.ops.loops.loop as verb
 import nfuser.compiler.trace.call.tree as tree
-from nfuser.compiler.dtypes import DType, widest
+from nfuser.compiler.dtypes import DType, promote, widest
 from nfuser.compiler.ir.expr import FOLDING, Loop
 from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.compiler.ir.scalars.functions import equal, maximum
@@ -249,10 +249,12 @@ def between(t: Tracer, pred: Any, yes: Any, no: Any, name: str) -> Any:
     if is_truth and (chosen is one or chosen is other):  # as ``and`` and ``or`` are
         verb = ops.logical_or if chosen is one else ops.logical_and
         return t.call(verb, yes, no)
-    found = ops.where(b, chosen, one, other)
-    if kind is not None:
-        b.weak[found] = kind
-        b.numbers[found] = (*_numbers(b, one), *_numbers(b, other))
+    if kind is None:
+        return t.wrap(ops.where(b, chosen, one, other))
+    sides = (b.convert(x, promote(kind)) for x in (one, other))
+    found = ops.where(b, chosen, *sides)
+    b.weak[found] = kind
+    b.numbers[found] = (*_numbers(b, one), *_numbers(b, other))
     return t.wrap(found)
 
 
