@@ -11,6 +11,7 @@ They meet what long ones hide: a loop that does one thing, an assignment without
 from __future__ import annotations
 
 import argparse
+import ast
 import copy
 import random
 import re
@@ -120,12 +121,23 @@ class Side:
 
 _CHOSEN = re.compile(r"[^.]m(ax|in)\(| if |^ +(for|while) ", re.MULTILINE)
 _READ = re.compile(r"= .*\b[ij]\b")
-_LATER = r"^ {8,}for |^    else:|^    [^f].*\b[kh]\b"
-_CLIPPED = re.compile(rf"\b[ij]\b|{_LATER}", re.MULTILINE)
-"""Reads by arrays, in loops in loops, and by what counters are after all turns."""
+_LATER = re.compile(r"^ {8,}for |^    else:|^    [^f].*\b[kh]\b", re.MULTILINE)
+"""Reads in loops in loops, and by what counters are after all turns."""
 
 _IN_ARMS = re.compile(r"^ +(if|while) | if ", re.MULTILINE)
 _MAY_SKIP = re.compile(r"^ +(if|while|for) ", re.MULTILINE)
+
+
+def _is_clipped(text: str) -> bool:
+    """Tell whether something is read by arrays, or in loops in loops: no writes."""
+    program = text.partition("seed ")[2].partition("\n")[2]
+    reads = (
+        ast.unparse(node.slice)
+        for node in ast.walk(ast.parse(program))
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)
+    )
+    by_arrays = any(re.search(r"\b[ij]\b", key) for key in reads)
+    return by_arrays or bool(_LATER.search(program))
 
 
 def _leaves(value: Any, what: str) -> list[tuple[str, Any]]:
@@ -262,7 +274,7 @@ def _is_told(
             return True  # of one element, as NumPy took until 2.4
         if isinstance(one.result, OverflowError) or "NaN to int" in str(one.result):
             return True  # of numbers that no integer of the dtype holds
-        clipped = isinstance(one.result, IndexError) and _CLIPPED.search(what)
+        clipped = isinstance(one.result, IndexError) and _is_clipped(what)
         if unbound or clipped or _IN_ARMS.search(what):
             tally["beyond"] += 1  # what kernels read beyond an array is clipped
             return True

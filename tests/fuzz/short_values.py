@@ -198,7 +198,7 @@ class Values:
             elif kept is None:
                 key.append(self.index(axis))
             else:
-                found = self.along(axis, kept)
+                found = "::-1" if kept == axis else self.along(axis, kept)
                 is_array = text[0] in "[ij" or (found or "[")[0] in "[ij"
                 key.append(text if found is None or is_array else found)
         return f"{name}[{', '.join(key)}]" if key else None
