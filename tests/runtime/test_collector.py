@@ -67,7 +67,7 @@ def test_what_a_first_call_makes_counts_as_old() -> None:
     command = [sys.executable, "-c", FIRST]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     passes, young, frozen = map(int, told.split())
-    assert passes < 5  # where modules are imported
+    assert passes < 10  # of the trace, during which the collector is not held off
     assert young < 2000
     assert frozen == 0
 

@@ -179,8 +179,7 @@ class Readying(Keeping, Generic[P, R]):
         found = self._variants.find(*call)
         if found is None:
             self._serving.discard(self._plans.drop_dead())
-            with no_collection():  # what a trace makes is kept, too
-                found = self._variants.trace(*call, self._counters)
+            found = self._variants.trace(*call, self._counters)
         return found, described
 
     @no_collection()

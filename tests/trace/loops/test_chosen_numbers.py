@@ -160,3 +160,62 @@ def test_counters_are_compared_by_value(dtype: Any) -> None:
 
     u = np.array([1, 2], dtype)
     assert nfuser.fuse(found)(u, 1000) == found(u, 1000) == (1, 997)
+
+
+def test_what_is_computed_of_chosen_integers_does_not_wrap() -> None:
+    def chosen(u: Any) -> Any:
+        c = 1
+        if u[0] > 0:
+            c = 2
+        return u * (c + 300), u * -c
+
+    def counted(u: Any) -> Any:
+        c = 0
+        for _ in range(300):
+            if u[0] > 0:
+                c += 1
+        return u * c
+
+    u = np.array([1, 2, 100], np.uint8)
+    many, less = nfuser.fuse(chosen, backend="interpret")(u)
+    np.testing.assert_array_equal(many, u.astype(int) * 302)
+    np.testing.assert_array_equal(less, u.astype(int) * -2)
+    found = nfuser.fuse(counted, backend="interpret")(u)
+    np.testing.assert_array_equal(found, u.astype(int) * 300)
+
+
+def test_and_of_values_of_two_dtypes_is_one_that_holds_both() -> None:
+    def asked(u: Any, k: Any) -> Any:
+        ok = (u[0] > 0) and u[1]
+        other = u[0] and k[0]
+        return (u * 2 if ok else u * 3), (u if other else -u)
+
+    def given(u: Any, k: Any) -> Any:
+        return u * ((u.sum() > 0 and u.max()) or 1.0) + k[0]
+
+    k = np.array([3, 4], np.int32)
+    for values in ([1.5, 0.0], [1.0, 2.0], [-1.0, 0.5], [0.0, 0.0]):
+        u = np.array(values)
+        for function in (asked, given):
+            found = nfuser.fuse(function, backend="interpret")(u, k)
+            np.testing.assert_array_equal(found, function(u, k))
+
+
+def test_choices_of_choices_are_numbers() -> None:
+    def swapped(u: Any, p: Any) -> Any:
+        a, b = 1.0, 2.0
+        for _ in range(16):
+            a, b = (a if u[0] > p else b), (b if u[1] > p else a)
+        return u * a + b
+
+    def lines(u: Any, p: Any) -> Any:
+        a, b = 1, 2
+        a, b = (a if u[0] > p else b), (b if u[1] > p else a)
+        a, b = (a if u[0] > p else b), (b if u[1] > p else a)
+        a, b = (a if u[0] > p else b), (b if u[1] > p else a)
+        return u * a + b
+
+    u = np.array([3.0, 1.0])
+    for function in (swapped, lines):
+        found = nfuser.fuse(function, backend="interpret")(u, np.float64(2))
+        np.testing.assert_array_equal(found, function(u, np.float64(2)))

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -120,3 +120,74 @@ def test_what_it_writes_into_may_be_returned(
 
 def _parts(found: Any) -> list[Any]:
     return [*found] if isinstance(found, tuple | list) else [found]
+
+
+def _same(function: Callable[[Any], Any], *given: list[float]) -> None:
+    for values in given:
+        x = np.array(values)
+        found = nfuser.fuse(function, backend="interpret")(x)
+        wanted = function(x)
+        pairs = [(found, wanted)]
+        if isinstance(wanted, tuple):
+            pairs = list(zip(found, cast("tuple[Any, ...]", wanted), strict=True))
+        for one, other in pairs:
+            np.testing.assert_array_equal(one, other)
+            assert np.asarray(one).dtype == np.asarray(other).dtype
+
+
+def test_loops_within_each_other_end_under_flags_of_their_own() -> None:
+    def both(x: Any) -> Any:
+        for j in range(3):
+            if x[j] > 100:
+                return x * 0
+            for i in range(3):
+                if x[i] > 5:
+                    return x + 1
+        return x
+
+    _same(both, [2.0, 7.0, 8.0], [1.0, 2.0, 3.0], [2.0, 200.0, 8.0])
+
+
+def test_loops_within_each_other_keep_what_they_return_under_names_of_their_own() -> (
+    None
+):
+    def pairs(x: Any) -> Any:
+        for j in range(3):
+            y = x[j] * 2
+            for i in range(3):
+                if x[i] > 5:
+                    return y, x[i]
+        return x[0], x[1]
+
+    def places(x: Any) -> Any:
+        for i in range(3):
+            for j in range(3):
+                if x[j] > 5:
+                    return i, j, x[j]
+            y = x[i]
+            if y < 0:
+                return i, 7, y
+        return 0, 0, x[0]
+
+    for function in (pairs, places):
+        _same(function, [2.0, 7.0, 8.0], [1.0, -2.0, 3.0])
+
+
+def test_several_returns_of_one_loop_keep_integers_apart_from_floats() -> None:
+    def counted(x: Any) -> Any:
+        for i in range(3):
+            if x[i] > 7:
+                return i, x[i]
+            if x[i] > 5:
+                return i, x[i] * 2
+        return 0, x[1]
+
+    def starred(x: Any) -> Any:
+        for i in range(3):
+            t = (x[i], i)
+            if x[i] > 5:
+                return (*t, 1)
+        return x[0], 0, 1
+
+    for function in (counted, starred):
+        _same(function, [2.0, 6.0, 8.0], [2.0, 8.0, 6.0], [1.0, 2.0, 3.0])

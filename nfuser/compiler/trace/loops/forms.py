@@ -253,8 +253,11 @@ def between(t: Tracer, pred: Any, yes: Any, no: Any, name: str) -> Any:
         return t.wrap(ops.where(b, chosen, one, other))
     sides = (b.convert(x, promote(kind)) for x in (one, other))
     found = ops.where(b, chosen, *sides)
+    numbers = [_numbers(b, x) for x in (one, other)]
+    if kind is int and not all(numbers):  # whether an array's dtype holds it is unknown
+        return t.wrap(found)
     b.weak[found] = kind
-    b.numbers[found] = (*_numbers(b, one), *_numbers(b, other))
+    b.numbers[found] = tuple(dict.fromkeys(numbers[0] + numbers[1]))
     return t.wrap(found)
 
 

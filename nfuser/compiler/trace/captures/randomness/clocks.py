@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import random
 import time
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from nfuser.compiler.trace.standins.standin import Standin
@@ -28,7 +27,6 @@ def is_generator(item: Any) -> bool:
     return isinstance(item, random.Random) or _makes_generators(_class_of(item))
 
 
-@lru_cache(1024)
 def _makes_generators(kind: type) -> bool:
     return any(
         base.__name__ in _GENERATORS

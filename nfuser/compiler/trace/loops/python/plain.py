@@ -49,7 +49,7 @@ from nfuser.compiler.trace.numpy.generators import method_of
 from nfuser.compiler.trace.standins.asked import AnewError
 from nfuser.compiler.trace.standins.standin import Standin
 from nfuser.compiler.trace.watch.unrolled import MOST_UNROLLED
-from nfuser.errors import TraceError
+from nfuser.errors import DTypeError, TraceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -167,11 +167,20 @@ class Plain(Choices):
 
     def last(self, x: Any, later: Callable[[], Any]) -> Any:
         """Return ``x and later()``."""
-        return self.pick(x, later, lambda: x)
+        return self._one_of(x, later, lambda: x)
 
     def first(self, x: Any, later: Callable[[], Any]) -> Any:
         """Return ``x or later()``."""
-        return self.pick(x, lambda: x, later)
+        return self._one_of(x, lambda: x, later)
+
+    def _one_of(self, x: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
+        """Return one of two values, in a dtype that holds both if theirs differ."""
+        try:
+            return self.pick(x, then, other)
+        except DTypeError:
+            with self.perhaps():
+                sides = then(), other()
+            return self._t.call(ops.where, self.truth(x), *sides)
 
     def both(self, x: Any, later: Callable[[], Any]) -> Any:
         """Return the truth of ``x and later()``."""

@@ -27,8 +27,10 @@ class Jumps:
 
     def __init__(self) -> None:
         self._count = 0
+        self._number = 0  # of the loop whose statements are read
         self._bound: live.Names = frozenset()  # in the loop, whose ends these are
         self._ends: dict[str, tuple[str, ast.expr]] = {}
+        self._names: dict[tuple[int, str], str] = {}  # of what returns give, by loop
 
     def function(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """Return the statements of a function."""
@@ -54,15 +56,16 @@ class Jumps:
     def _loop(self, loop: Loop) -> list[ast.stmt]:
         """Return a loop without jumps, and what stands before and after it."""
         self._count += 1
-        stop, skip = f"{PREFIX}stop{self._count}", f"{PREFIX}skip{self._count}"
+        number = self._count
+        stop, skip = f"{PREFIX}stop{number}", f"{PREFIX}skip{number}"
         breaks = _has(loop.body, ast.Break)
         stops = breaks or _has(loop.body, ast.Return)
         body = self._loops_in(loop.body)
-        around = self._bound, self._ends
-        self._bound, self._ends = live.stored([loop]), {}
+        around = self._number, self._bound, self._ends
+        self._number, self._bound, self._ends = number, live.stored([loop]), {}
         lowered = self._block(body, stop, skip)
         ends = [*self._ends.values()]
-        self._bound, self._ends = around
+        self._number, self._bound, self._ends = around
         if any(_sets(s, skip) for s in lowered):
             lowered.insert(0, _assign(skip, value=False, at=loop))
         orelse, loop.orelse = self._loops_in(loop.orelse), []
@@ -122,8 +125,7 @@ class Jumps:
         """
         found: list[ast.stmt] = []
         value = self._kept(stmt.value or ast.Constant(None), found)
-        number = len(self._ends)
-        done = f"{PREFIX}done{self._count}_{number}"
+        done = f"{PREFIX}done{self._number}_{len(self._ends)}"
         done, _ = self._ends.setdefault(ast.dump(value), (done, value))
         found += [_assign(name, value=True, at=stmt) for name in (done, stop)]
         return [ast.fix_missing_locations(ast.copy_location(s, stmt)) for s in found]
@@ -133,10 +135,15 @@ class Jumps:
         if isinstance(value, (ast.Tuple, ast.List)):
             value.elts = [self._kept(x, found) for x in value.elts]
             return value
+        if isinstance(value, ast.Starred):
+            value.value = self._kept(value.value, found)
+            return value
         is_ours = isinstance(value, ast.Name) and value.id.startswith(PREFIX)
         if is_ours or not live.loads(value) & self._bound:
             return value
-        name = f"{PREFIX}value{len(found)}"
+        name = self._names.setdefault(
+            (self._number, ast.dump(value)), f"{PREFIX}value{len(self._names)}"
+        )
         found.append(ast.Assign([ast.Name(name, ast.Store())], value))
         return ast.Name(name, ast.Load())
 
