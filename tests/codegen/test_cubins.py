@@ -17,6 +17,7 @@ import nfuser.numpy as xp
 from tests.end_to_end.operations import PAIRS, program
 from tests.fusions import CASES
 from tests.fuzz.arrays import build
+from tests.smaller_gpu import use_smaller_gpu
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -138,8 +139,8 @@ def _room(past: int, *shape: int) -> Any:
 @pytest.mark.parametrize(
     ("rows", "past", "form"),
     [
-        (100, 0, "splits=any"),
-        (100, 1, "splits=any"),
+        (100, 0, "in clusters, splits=2"),
+        (100, 1, "in clusters, splits=8"),
         (300, 0, "width=8 between ends"),
         (300, 1, "looped"),  # in no packets
     ],
@@ -170,13 +171,43 @@ def _channels(x: Any, weight: Any, bias: Any) -> Any:
     return (x - mean) / xp.sqrt(variance + 1e-5) * weight + bias
 
 
-def test_channels_that_blocks_share_keep_to_their_registers() -> None:
+@pytest.mark.parametrize(
+    ("most", "form", "copies"), [(8, "in clusters", 2), (1, "in step", 4)]
+)
+def test_channels_that_blocks_share_keep_to_their_registers(
+    monkeypatch: pytest.MonkeyPatch, most: int, form: str, copies: int
+) -> None:
+    use_smaller_gpu(monkeypatch, most_cluster=most)
     shapes = [(64, 256, 56, 56), (256, 1, 1), (256, 1, 1)]
     fused = nfuser.fuse(_channels, backend="interpret")
     (kernel,) = fused.kernels(*(np.empty(s, np.float32) for s in shapes))
-    assert "in step" in kernel.schedule
-    assert kernel.source.count("copy_packet_4(") == 4
+    assert form in kernel.schedule
+    assert kernel.source.count("copy_packet_4(") == copies
     _check(kernel)
+
+
+@pytest.mark.parametrize("past", [0, 1])
+def test_long_odd_rows_of_blocks_in_no_cluster_keep_to_their_registers(
+    monkeypatch: pytest.MonkeyPatch, past: int
+) -> None:
+    use_smaller_gpu(monkeypatch, most_cluster=1)
+    fused = nfuser.fuse(_centred, backend="interpret")
+    shapes = [(100, 65_537), (65_537,), (65_537,)]
+    (kernel,) = fused.kernels(*(_room(past, *s) for s in shapes))
+    assert "splits=any" in kernel.schedule
+    _check(kernel)
+
+
+def test_the_shape_of_clusters_is_part_of_the_machine_code() -> None:
+    fused = nfuser.fuse(ROWS["softmax"], backend="interpret")
+    (kernel,) = fused.kernels(np.empty((100, 262_144), np.float32))
+    binary = compile_cuda(kernel.source, kernel.name, kernel.signature)
+    assert "cluster=(1, 8)" in kernel.source
+    assert ".reqnctapercluster 1, 8, 1\n" in binary.ptx
+    # Two meetings, of which each warp ends the wait as one.
+    assert binary.ptx.count("st.relaxed.cluster.shared::cluster.u64") == 2
+    assert binary.ptx.count("ld.relaxed.cluster.shared::cta.u64") == 2
+    assert binary.ptx.count("vote.sync.any.pred") == 2
 
 
 @pytest.mark.parametrize(

@@ -277,6 +277,23 @@ def test_a_box_takes_a_word_or_two(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", NUMBERS)
+def test_a_box_in_another_block_takes_a_word_or_two_of_a_turn(kind: str) -> None:
+    lines = [
+        "boxes = cuda.shared.array(64, uint64)",
+        "cluster_barrier()",
+        "cluster_post(boxes, i, 1, load(b, i), c)",
+        f"store(b, i, cluster_receive(boxes, i, {kind}(0), c))",
+    ]
+    p = pointer(kind)
+    ptx = build(lines, p, p, "int32").ptx
+    words = 2 if kind.endswith("64") else 1
+    assert ptx.count("mapa.shared::cluster") == words
+    assert ptx.count("st.relaxed.cluster.shared::cluster.u64") == words
+    assert ptx.count("ld.relaxed.cluster.shared::cta.u64") == words
+    assert ptx.index("barrier.cluster.wait") < ptx.index("mapa")
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
 def test_volatile_loads_take_every_number(kind: str) -> None:
     p = pointer(kind)
     ptx = build(["store(b, i, load_volatile(a, i))"], p, p).ptx
@@ -421,6 +438,9 @@ def test_every_public_primitive_is_named_in_a_test() -> None:
         "wait",
         "post",
         "receive",
+        "cluster_barrier",
+        "cluster_post",
+        "cluster_receive",
         "await_copies",
         "multiply_add",
         *RANDOM_WORDS,

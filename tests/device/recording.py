@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from nfuser.execution.device.cuda.launch import LaunchConfig
+from nfuser.execution.device.cuda.launch_config import LaunchConfig
 
 _POINTER, _INT, _UNSIGNED = ctypes.c_void_p, ctypes.c_int, ctypes.c_uint
 _CAPTURES, _REPLACE = 1, 1

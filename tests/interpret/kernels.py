@@ -157,11 +157,50 @@ def centre(T0, T1, w0):
 )
 
 
+CLUSTERS = (
+    HEADER
+    + """
+@cuda.jit(
+    "void(CPointer(float64), CPointer(float64), int32)",
+    launch_bounds=32,
+    cluster=(1, 4),
+)
+def clusters(T0, T1, n):
+    tx = int32(cuda.threadIdx.x)
+    bx = int32(cuda.blockIdx.x)
+    by = int32(cuda.blockIdx.y)
+    boxes = cuda.shared.array(16, uint64)
+    if tx < 16:
+        boxes[tx] = uint64(0)
+    cluster_barrier()
+    k = int32(0)
+    while k < n:
+        i = int32(((bx * n + k) * 4 + by) * 32 + tx)
+        x = load(T0, i)
+        a = x
+        a = a + shuffle_xor(a, 16)
+        a = a + shuffle_xor(a, 8)
+        a = a + shuffle_xor(a, 4)
+        a = a + shuffle_xor(a, 2)
+        a = a + shuffle_xor(a, 1)
+        if tx < 4:
+            cluster_post(boxes, by + urem(k, int32(2)) * 4, tx, a, int32(k + 1))
+        place = urem(tx, int32(4)) + urem(k, int32(2)) * 4
+        b = cluster_receive(boxes, place, float64(0), int32(k + 1))
+        b = b + shuffle_xor(b, 2)
+        b = b + shuffle_xor(b, 1)
+        store(T1, i, x - divide(b, float64(128)))
+        k = int32(k + 1)
+"""
+)
+
+
 KERNELS = {
     "softmax": SOFTMAX,
     "split_sum": SPLIT_SUM,
     "normalize": NORMALIZE,
     "centre": CENTRE,
+    "clusters": CLUSTERS,
 }
 _F = "CPointer(float32)"
 SIGNATURES = {
@@ -169,4 +208,5 @@ SIGNATURES = {
     "split_sum": f"void({_F}, {_F}, {_F}, CPointer(uint32), int32)",
     "normalize": f"void({_F}, {_F}, {_F}, CPointer(uint32))",
     "centre": "void(CPointer(float64), CPointer(float64), CPointer(uint64))",
+    "clusters": "void(CPointer(float64), CPointer(float64), int32)",
 }

@@ -12,6 +12,7 @@ from nfuser.codegen.numba.compile_cuda import compile_cuda
 from nfuser.execution.interpret import InterpreterError, PointerArgument, run
 from tests.interpret.kernels import (
     CENTRE,
+    CLUSTERS,
     KERNELS,
     NORMALIZE,
     SIGNATURES,
@@ -173,6 +174,55 @@ def test_a_box_is_filled_once() -> None:
 def test_boxes_have_bounds() -> None:
     with pytest.raises(InterpreterError, match=r"out-of-bounds box of w0\[\d"):
         _centre(CENTRE, boxes=8)
+
+
+def _clusters(
+    text: str, seed: int = 0, blocks: int = 4
+) -> tuple[np.ndarray, np.ndarray]:
+    """Subtract its mean from each of six rows, three for each of two clusters."""
+    x = np.random.default_rng(seed).random((6, 128))
+    y = np.zeros_like(x)
+    arguments = [PointerArgument(x.ravel()), PointerArgument(y.reshape(-1)), 3]
+    run(text, "clusters", (2, blocks, 1), (32, 1, 1), arguments, seed=seed)
+    return x, y
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_blocks_of_a_cluster_post_to_each_other(seed: int) -> None:
+    x, y = _clusters(CLUSTERS, seed)
+    np.testing.assert_allclose(y, x - x.mean(-1, keepdims=True), atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("cluster_barrier()", "pass"), "before the blocks of its cluster have met"),
+        (("boxes[tx] = uint64(0)", "pass"), "was not emptied before"),
+        (
+            ("by + urem(k, int32(2)) * 4, tx, a, int32(k + 1))", "by, tx, a, 1)"),
+            "holds turn 1 already",
+        ),
+        (("tx, a, int32(k + 1))", "tx, a, int32(k + 2))"), "is of turn 2 already"),
+        (("if tx < 4:", "if tx < 3:"), "deadlock: .* blocks wait"),
+        (("if tx < 4:", "if tx < 5:"), "block 4 of a cluster of 4"),
+        (("boxes, by +", "boxes, 20 + by +"), "out-of-bounds box of shared boxes"),
+        (
+            ("    cluster_barrier()", "    if tx < 4:\n        cluster_barrier()"),
+            "some threads",
+        ),
+    ],
+)
+def test_what_goes_wrong_in_a_cluster_is_said(
+    change: tuple[str, str], message: str
+) -> None:
+    assert CLUSTERS.count(change[0]) == 1
+    with pytest.raises(InterpreterError, match=message):
+        _clusters(CLUSTERS.replace(*change))
+
+
+def test_a_grid_is_made_of_whole_clusters() -> None:
+    with pytest.raises(InterpreterError, match="in clusters of 1 by 4 cannot be"):
+        _clusters(CLUSTERS, blocks=3)
 
 
 @pytest.mark.parametrize("entry", KERNELS)

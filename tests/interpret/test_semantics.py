@@ -233,7 +233,9 @@ def test_the_report_tells_repeated_from_distinct_reads() -> None:
 def test_every_device_primitive_has_a_meaning_here() -> None:
     handled = {"select", "shuffle", "shuffle_down", "shuffle_xor"}
     handled |= {"ticket", "reset", "wait", "post", "receive", "load_volatile"}
-    handled.add("await_copies")
+    handled |= {"await_copies"} | {
+        f"cluster_{x}" for x in ("barrier", "post", "receive")
+    }
     dtypes = {"boolean", "float32", "float64"}
     dtypes |= {f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)}
     memory = {

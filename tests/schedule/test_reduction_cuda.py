@@ -21,6 +21,7 @@ from nfuser.compiler.lower.lowering import lower
 from nfuser.compiler.schedule.heuristics.cuda import CudaReduction
 from nfuser.execution.host.call.evaluate import REPORTS
 from tests.schedule.run_schedule import CUDA, Call
+from tests.smaller_gpu import use_smaller_gpu
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -260,7 +261,11 @@ def test_a_row_that_no_block_keeps_is_shared() -> None:
         assert heuristic.is_shared, shape
 
 
-def test_what_is_computed_once_a_row_does_not_shorten_a_block_s_part() -> None:
+def test_what_is_computed_once_a_row_does_not_shorten_a_block_s_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_smaller_gpu(monkeypatch, most_cluster=1)
+
     def normalised(x: Any, weight: Any) -> Any:
         return _channels(x) * weight[:, None]
 

@@ -99,6 +99,7 @@ def _ptx(
 
     function, keywords = load_function(source_text, entry, abridge)
     bounds = launch_bounds or keywords.get("launch_bounds")
+    cluster = keywords.get("cluster")
     ptx = compiled(
         partial(_by_private, function, signature, cc, bounds),
         partial(_by_public, function, signature, cc, bounds),
@@ -106,7 +107,8 @@ def _ptx(
     mangled = _ENTRY.search(ptx)
     if mangled is None:
         raise CompileError(f"the PTX of {entry} has no entry")
-    return _guarded(_canonical(ptx.replace(mangled.group(1), entry)))
+    ptx = _guarded(_canonical(ptx.replace(mangled.group(1), entry)))
+    return _in_clusters(ptx, cluster) if cluster else ptx
 
 
 def _by_private(function: Any, signature: str, *form: Any) -> str:
@@ -137,6 +139,16 @@ def _guarded(ptx: str) -> str:
     which holds for NaN, it leaves alone; the ``not`` costs no instruction.
     """
     return _ORDERED.sub(_opposite, ptx)
+
+
+def _in_clusters(ptx: str, cluster: tuple[int, int]) -> str:
+    """Let blocks of a kernel run in clusters of this shape, which Numba does not know.
+
+    What is fixed here needs no word at the launch.
+    """
+    x, y = cluster
+    said = f".explicitcluster\n.reqnctapercluster {x}, {y}, 1\n.maxntid"
+    return ptx.replace(".maxntid", said, 1)
 
 
 def _opposite(found: re.Match[str]) -> str:

@@ -25,6 +25,7 @@ from nfuser.compiler.lower.kernel.kernel_ir import (
     Array,
     AwaitCopies,
     Barrier,
+    Buffer,
     CopyPacket,
     DrawPacket,
     Fetch,
@@ -109,6 +110,9 @@ class _CudaPrinter(Printer):
         signature = f"void({', '.join(types)})"
         launch = kernel.launch
         bounds = (launch.threads, launch.blocks) if launch.blocks else launch.threads
+        form = f"launch_bounds={bounds}"
+        if launch.cluster > 1:
+            form += f", cluster=(1, {launch.cluster})"
         code = [
             "from numba import cuda",
             "",
@@ -117,7 +121,7 @@ class _CudaPrinter(Printer):
             ")",
             "",
             "",
-            f'@cuda.jit("{signature}", launch_bounds={bounds})',
+            f'@cuda.jit("{signature}", {form})',
             f"def {kernel.name}({', '.join(parameters)}):",
             *places,
             *lines,
@@ -217,11 +221,12 @@ class _CudaPrinter(Printer):
                 return [f"{verb}({self.array(array)}, {self.plain(at)}, {given})"]
             case AwaitCopies():
                 return [f"{self.primitive('await_copies')}()"]
+            case Barrier(of_cluster=True):
+                return [f"{self.primitive('cluster_barrier')}()"]
             case Barrier() | Publish():
                 return [_FENCES[type(stmt)]]
-            case Post(boxes, index, value):
-                place = f"{self.buffer(boxes)}, {self.scalar(index)}"
-                return [f"{self.primitive('post')}({place}, {self.value(value)})"]
+            case Post():
+                return [self._posted(stmt)]
             case TakeTicket(var, buffer, index):
                 verb = self.primitive("ticket")
                 where = f"{self.buffer(buffer)}, {self.scalar(index)}"
@@ -231,6 +236,18 @@ class _CudaPrinter(Printer):
                 raise VerifyError(message)
             case _:
                 assert_never(stmt)
+
+    def _posted(self, stmt: Post) -> str:
+        """Render what is sent to another block: of this launch, or of the cluster."""
+        value = self.value(stmt.value)
+        if isinstance(stmt.boxes, Buffer):
+            place = f"{self.buffer(stmt.boxes)}, {self.scalar(stmt.index)}"
+            return f"{self.primitive('post')}({place}, {value})"
+        assert stmt.block is not None
+        assert stmt.turn is not None
+        index, block, turn = map(self.plain, (stmt.index, stmt.block, stmt.turn))
+        verb = self.primitive("cluster_post")
+        return f"{verb}({self.array(stmt.boxes)}, {index}, {block}, {value}, {turn})"
 
     def _moved(self, stmt: LoadPacket | CopyPacket | TakePacket | StorePacket) -> str:
         """Render what goes between an array and memory in one access."""

@@ -181,9 +181,14 @@ class Printer:
                 text = self.primitive("load_volatile") + place
                 is_bool = buffer.dtype.is_bool
                 return f"{self.primitive('to_bool')}({text})" if is_bool else text
-            case Receive(boxes, index, dtype):
-                place = f"{self.buffer(boxes)}, {self.scalar(index)}"
+            case Receive(boxes, index, dtype, turn):
                 kind = "False" if dtype.is_bool else f"{self.type_name(dtype)}(0)"
+                if isinstance(boxes, Array) and turn is not None:
+                    place = f"{self.array(boxes)}, {self.plain(index)}, {kind}"
+                    verb = self.primitive("cluster_receive")
+                    return f"{verb}({place}, {self.plain(turn)})"
+                assert isinstance(boxes, Buffer)
+                place = f"{self.buffer(boxes)}, {self.scalar(index)}"
                 return f"{self.primitive('receive')}({place}, {kind})"
             case Shuffle(inner, distance):
                 name = self.primitive("shuffle_xor")

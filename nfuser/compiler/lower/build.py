@@ -191,6 +191,8 @@ class _Builder:
         self.before.extend(self.across.cleared())
         for level in range(self.levels):
             self._fold_level(level)
+        if self.combiner.boxes is not None:
+            self.before[:0] = self.combiner.boxes.emptied()
         values.emit_all(self.ahead)
         if rows.meeting is not Meeting.LAST:
             self._tile(self.levels, {})
@@ -310,13 +312,21 @@ class _Builder:
         """
         following = self._copied(loads)
         self.values.emit(AwaitCopies())
-        meetings = self.levels if self.rows.in_step else 0
-        pieces = dealt(following, meetings)
+        pieces = self._dealt(following)
         *self.meanwhile, self.ahead = map(self._if_another_turn, pieces)
         self.shared_bytes = loads.shared_bytes
         if self.tiles.is_clamped:
             return body, loads.taken
         return (*loads.taken, *body), ()
+
+    def _dealt(self, copies: tuple[Stmt, ...]) -> list[tuple[Stmt, ...]]:
+        """Return which copies begin in which meeting, and last those behind them all.
+
+        What blocks of a cluster send each other does not queue behind any.
+        """
+        if self.rows.cluster:
+            return [copies, *[()] * self.levels]
+        return dealt(copies, self.levels if self.rows.in_step else 0)
 
     def _copied(self, loads: Prefetch) -> tuple[Stmt, ...]:
         """Copy the first of a block's rows before it begins; return copies of the next.

@@ -34,7 +34,8 @@ def launch_of(
         (extent(Binding.THREAD_X), extent(Binding.THREAD_Y)),
         scheduled.threads,
         scheduled.blocks,
-        is_cooperative=combiner.is_shared,
+        is_cooperative=combiner.is_shared and combiner.boxes is None,
+        cluster=combiner.boxes.blocks if combiner.boxes else 1,
         shared_bytes=shared_bytes,
         phases=phases,
     )

@@ -85,7 +85,8 @@ class RowFolding:
     ``chunk`` elements are added up before their sum is added to the row's (0: all).
     States that are ``compensated`` keep what rounding takes away. An ``eager`` thread
     loads what all rows share before it meets others, not after; ``in_step``, all
-    blocks meet at the same time, and let memory work meanwhile. A pass that folds
+    blocks meet at the same time, and let memory work meanwhile. Blocks that share a row
+    are a ``cluster`` of so many, if not 0. A pass that folds
     nothing goes ``back`` from the end of the row, of which caches still hold what the
     pass before read last.
 
@@ -101,6 +102,7 @@ class RowFolding:
     chunk: int = 0
     eager: bool = False
     in_step: bool = False
+    cluster: int = 0
     back: bool = False
     unguarded: tuple[Leaf, Scalar] | None = None
     across: Packed = frozenset()

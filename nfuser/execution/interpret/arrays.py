@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that a kernel declares: one for each thread, or one for each block."""
+"""Arrays that a kernel declares: one for each thread, or one for each block.
+
+Blocks of a cluster put words into each other's.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from nfuser.compiler.ops.elementwise.random_words import Bits, philox
-from nfuser.execution.interpret.formats import widen
+from nfuser.execution.interpret.formats import unpacked, widen, words_of
 from nfuser.execution.interpret.races import Race, Tracker
 from nfuser.execution.interpret.wave import is_uniform
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from nfuser.execution.interpret.wave import Here, Wave
 
 Vector: TypeAlias = np.ndarray[Any, Any]
+_WORD = np.uint64(0xFFFFFFFF)  # of a box, under the number of its turn
 
 
 class _Array:
@@ -113,6 +117,8 @@ class SharedArray(_Array):
         self.storage = np.zeros(length * wave.count, dtype)
         self.valid = np.zeros(self.storage.size, bool)
         self.tracker = Tracker(self.storage.size, reads=True)
+        if wave.cluster is not None:
+            wave.cluster.hold(wave, self)
 
     def read(self, here: Here, k: Any) -> Vector:
         """Return element ``k`` of the block's array in every active thread."""
@@ -171,3 +177,96 @@ class SharedArray(_Array):
             f"{race.text(here.wave)} with no barrier between",
             positions[race.number],
         )
+
+
+class Cluster:
+    """Blocks along the second axis of a grid, each a wave of its own."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._arrays: dict[tuple[str, int], SharedArray] = {}
+        self._arrived: set[int] = set()
+
+    def hold(self, wave: Wave, array: SharedArray) -> None:
+        """Let the other blocks of the cluster find what a block declares."""
+        self._arrays[array.name, _rank(wave)] = array
+
+    def has_met(self, here: Here) -> bool:
+        """Return whether all blocks have come to the one barrier of a kernel."""
+        if here.mask is not None:
+            here.fail("some threads of a block do not come to the cluster's barrier")
+        if _rank(here.wave) not in self._arrived:
+            self._arrived.add(_rank(here.wave))
+            here.wave.syncthreads(None, here.line)
+        if len(self._arrived) < self.size:
+            return False
+        here.wave.waits += 1
+        return True
+
+    def post(
+        self, here: Here, name: str, index: Any, block: Any, value: Any, *form: Any
+    ) -> None:
+        """Put a word of a turn into a box of each thread's block ``block``."""
+        kind, turn = form
+        if len(self._arrived) < self.size:
+            here.fail("a block posts before the blocks of its cluster have met")
+        positions, at = here.numbers(index)
+        _, blocks = here.numbers(block)
+        _, turns = here.numbers(turn)
+        values = here.chosen(np.broadcast_to(np.asarray(value, kind), here.wave.size))
+        marks = turns.astype(np.uint64) << np.uint64(32)
+        for part, words in enumerate(words_of(values)):
+            for k, rank in enumerate(blocks):
+                boxes = self._boxes(here, name, int(rank), at[k : k + 1], kind, part)
+                before = self._arrays[name, int(rank)].storage[boxes] >> np.uint64(32)
+                if before[0] >= turns[k]:
+                    text = f"box {name}[{boxes[0]}] of block {rank}"
+                    here.fail(f"{text} holds turn {before[0]} already", positions[k])
+                box = words[k] | marks[k]
+                self._arrays[name, int(rank)].storage[boxes] = box
+
+    def is_full(self, here: Here, name: str, index: Any, kind: str, turn: Any) -> bool:
+        """Return whether every box that threads wait for is of this turn."""
+        turns = here.numbers(turn)[1].astype(np.uint64)
+        for part in range(np.dtype(kind).itemsize // 8 + 1):
+            positions, found = self._found(here, name, index, kind, part)
+            of = found >> np.uint64(32)
+            if (of > turns).any():
+                k = int(np.flatnonzero(of > turns)[0])
+                here.fail(f"a box of {name} is of turn {of[k]} already", positions[k])
+            if (of < turns).any():
+                return False
+        here.wave.waits += 1
+        return True
+
+    def receive(self, here: Here, name: str, index: Any, kind: str, _: Any) -> Vector:
+        """Return what full boxes hold, 0 in threads that are not active."""
+        parts = range(np.dtype(kind).itemsize // 8 + 1)
+        found = [self._found(here, name, index, kind, part)[1] for part in parts]
+        return here.spread(unpacked([box & _WORD for box in found], kind))
+
+    def _found(
+        self, here: Here, name: str, index: Any, kind: str, part: int
+    ) -> tuple[Vector, Vector]:
+        positions, at = here.numbers(index)
+        rank = _rank(here.wave)
+        boxes = self._boxes(here, name, rank, at, kind, part)
+        return positions, self._arrays[name, rank].storage[boxes]
+
+    def _boxes(
+        self, here: Here, name: str, rank: int, at: Vector, kind: str, part: int
+    ) -> Vector:
+        """Return where word ``part`` of the values in boxes ``at`` of a block lies."""
+        if not 0 <= rank < self.size:
+            here.fail(f"block {rank} of a cluster of {self.size}")
+        array = self._arrays[name, rank]
+        boxes = at * (np.dtype(kind).itemsize // 8 + 1) + part
+        if boxes.min() < 0 or boxes.max() >= array.length:
+            here.fail(f"out-of-bounds box of shared {name}, of {array.length}")
+        if not array.valid[boxes].all():
+            here.fail(f"a box of {name} was not emptied before")
+        return boxes
+
+
+def _rank(wave: Wave) -> int:
+    return int(wave.blocks[0]) // wave.grid[0] % wave.grid[1]

@@ -16,6 +16,7 @@ from nfuser.execution.interpret.expressions import (
     expression,
     integer,
     pointer,
+    sent,
     stored_box,
     stored_counter,
     stored_kind,
@@ -81,8 +82,8 @@ def effect(call: ast.Call, names: KnownNames) -> str:
                 return _draw(call, int(draw[1]), names)
             if name == "await_copies" and not arguments:
                 return f"w.await_copies({names.place(call)})"
-            if name == "post" and len(arguments) == 3:
-                return _post(call, names)
+            if (name, len(arguments)) in _MEETINGS:
+                return _MEETINGS[name, len(arguments)](call, names)
             if name in ("reset", "wait"):
                 return _counter(call, name, names)
             return _store(call, name, names)
@@ -160,6 +161,27 @@ def _post(call: ast.Call, names: KnownNames) -> str:
     return f"{source}.post({names.here(call)}, {index}, {held})"
 
 
+def _cluster_post(call: ast.Call, names: KnownNames) -> str:
+    boxes, index, block, value, turn = call.args
+    held = expression(value, names)
+    where = f"{_array(boxes, 'uint64', names)}.name, {integer(index, names)}"
+    sent = f"{integer(block, names)}, {held.code}, {held.kind!r}"
+    given = f"{where}, {sent}, {integer(turn, names)}"
+    return f"w.cluster.post({names.here(call)}, {given})"
+
+
+def _cluster_barrier(call: ast.Call, names: KnownNames) -> str:
+    met = f"w.cluster.has_met({names.here(call)})"
+    return f"while not {met}: yield {call.lineno}"
+
+
+_MEETINGS = {
+    ("post", 3): _post,
+    ("cluster_post", 5): _cluster_post,
+    ("cluster_barrier", 0): _cluster_barrier,
+}
+
+
 def waiting(call: ast.expr, names: KnownNames) -> str | None:
     """Return the line that waits for what ``call`` receives, if it does."""
     match call:
@@ -168,6 +190,9 @@ def waiting(call: ast.expr, names: KnownNames) -> str | None:
             kind = expression(like, names).kind
             where = f"{integer(index, names)}, {kind!r}"
             full = f"{source}.full({names.here(call)}, {where})"
+            return f"while not {full}: yield {call.lineno}"
+        case ast.Call(func=ast.Name(id="cluster_receive")):
+            full = f"w.cluster.is_full({names.here(call)}, {sent(call, names)})"
             return f"while not {full}: yield {call.lineno}"
         case _:
             return None

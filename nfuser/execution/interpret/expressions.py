@@ -294,6 +294,9 @@ def _call(
         return Term(f"{source}.ticket({here}, {index})", "int32")
     if function == "receive" and len(arguments) == 3:
         return _receive(node, arguments, names)
+    if function == "cluster_receive" and len(arguments) == 4:
+        kind = expression(arguments[2], names).kind
+        return Term(f"w.cluster.receive({here}, {sent(node, names)})", kind)
     suffix = access_suffix(function, "load")
     volatile = function == "load_volatile"
     if (suffix is not None or volatile) and len(arguments) == 2:
@@ -313,6 +316,18 @@ def _receive(node: ast.Call, arguments: list[ast.expr], names: KnownNames) -> Te
     kind = expression(arguments[2], names).kind
     index = integer(arguments[1], names)
     return Term(f"{source}.receive({names.here(node)}, {index}, {kind!r})", kind)
+
+
+def sent(node: ast.Call, names: KnownNames) -> str:
+    """Return how to find what ``node`` receives of a block of the cluster."""
+    boxes, index, like, turn = node.args
+    array = ast.unparse(boxes)
+    kind = names.kinds.get(array)
+    if not isinstance(kind, ArrayKind):
+        raise names.refusal(node, f"{array} is not an array")
+    stored_box(kind.element, node, names)
+    where = f"v_{array}.name, {integer(index, names)}"
+    return f"{where}, {expression(like, names).kind!r}, {integer(turn, names)}"
 
 
 def stored_box(element: str, node: ast.AST, names: KnownNames) -> None:

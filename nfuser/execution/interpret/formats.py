@@ -38,3 +38,20 @@ def narrow(suffix: str, values: Any) -> Any:
     if suffix == "_bf16":
         return np.asarray(values).astype(ml_dtypes.bfloat16).view(np.uint16)
     return values
+
+
+def words_of(values: Vector) -> list[Vector]:
+    """Return the bits of ``values`` as words of 32 bits, the low ones first."""
+    size = values.dtype.itemsize
+    bits = np.ascontiguousarray(values).view(f"u{size}").astype(np.uint64)
+    low = bits & np.uint64(0xFFFFFFFF)
+    return [low] if size < 8 else [low, bits >> np.uint64(32)]
+
+
+def unpacked(boxes: list[Vector], kind: str) -> Vector:
+    """Return the values of which ``boxes`` hold the words."""
+    size = np.dtype(kind).itemsize
+    bits = boxes[0] & np.uint64(0xFFFFFFFF)
+    if size == 8:
+        bits = bits | boxes[1] << np.uint64(32)
+    return bits.astype(f"u{size}").view(kind)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from nfuser.execution.interpret.formats import narrow, widen
+from nfuser.execution.interpret.formats import narrow, unpacked, widen, words_of
 from nfuser.execution.interpret.races import Published, Race, Tracker
 
 if TYPE_CHECKING:
@@ -22,23 +22,6 @@ if TYPE_CHECKING:
 Vector: TypeAlias = np.ndarray[Any, Any]
 
 FULL = np.uint64(1 << 32)  # above the word in a box that is full
-
-
-def _words(values: Vector) -> list[Vector]:
-    """Return the bits of ``values`` as words of 32 bits, the low ones first."""
-    size = values.dtype.itemsize
-    bits = np.ascontiguousarray(values).view(f"u{size}").astype(np.uint64)
-    low = bits & np.uint64(0xFFFFFFFF)
-    return [low] if size < 8 else [low, bits >> np.uint64(32)]
-
-
-def _unpacked(boxes: list[Vector], kind: str) -> Vector:
-    """Return the values of which ``boxes`` hold the words."""
-    size = np.dtype(kind).itemsize
-    bits = boxes[0] & np.uint64(0xFFFFFFFF)
-    if size == 8:
-        bits = bits | boxes[1] << np.uint64(32)
-    return bits.astype(f"u{size}").view(kind)
 
 
 class Region:
@@ -274,7 +257,7 @@ class Pointer:
         """Fill boxes that are empty."""
         positions, at = self._located(here, index, "post", 1)
         values = here.chosen(np.broadcast_to(np.asarray(value, kind), here.wave.size))
-        for part, words in enumerate(_words(values)):
+        for part, words in enumerate(words_of(values)):
             boxes = self._boxes(here, positions, at, kind, part)
             full = np.flatnonzero(self.region.storage[boxes])
             if full.size or np.unique(boxes).size < boxes.size:
@@ -301,7 +284,7 @@ class Pointer:
             self.region.storage[self._boxes(here, positions, at, kind, part)]
             for part in range(parts)
         ]
-        return here.spread(_unpacked(words, kind))
+        return here.spread(unpacked(words, kind))
 
     def _boxes(
         self, here: Here, positions: Vector, at: Vector, kind: str, part: int

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.errors import InterpreterError
+from nfuser.execution.interpret.arrays import Cluster
 from nfuser.execution.interpret.buffer import PointerArgument, PointerUse, RunReport
 from nfuser.execution.interpret.expressions import PointerKind
 from nfuser.execution.interpret.memory import Pointer, Region
@@ -51,11 +52,15 @@ def run(
     random.Random(seed).shuffle(blocks)
     per_wave = 1 if program.ordered else max(1, _WAVE // int(np.prod(block)))
     waves: list[Wave] = []
+    clusters: dict[int, Cluster] = {}
     for start in range(0, len(blocks), per_wave):
         some = blocks[start : start + per_wave]
         wave = Wave(some, grid, block, program.lines, shared_bytes)
         if program.ordered:
             wave.order = BlockOrder(wave, len(blocks))
+        if program.cluster > 1:
+            here = some[0] % grid[0]
+            wave.cluster = clusters.setdefault(here, Cluster(program.cluster))
         waves.append(wave)
     with np.errstate(all="ignore"):
         _interleave(program, waves, values, random.Random(seed))
@@ -75,6 +80,9 @@ def _check_launch(
         raise InterpreterError(f"a block of {block} threads cannot be launched")
     if min(grid) < 1 or grid[0] >= 2**31 or max(grid[1:]) > 65535:
         raise InterpreterError(f"a grid of {grid} blocks cannot be launched")
+    if program.cluster > 1 and grid[1:] != (program.cluster, 1):
+        message = f"a grid of {grid} blocks in clusters of 1 by {program.cluster}"
+        raise InterpreterError(f"{message} cannot be launched")
 
 
 def _interleave(

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _POINTER = re.compile(r"CPointer\((\w+)\)")
-_ORDERED = frozenset({"ticket", "reset", "wait", "post", "receive"})
+_ORDERED = frozenset({"ticket", "reset", "wait", "post", "receive", "cluster"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ class RunnableKernel:
     read: frozenset[str]
     ordered: bool  # blocks communicate, so they run one at a time
     most_threads: int  # of a block, by the decorator
+    cluster: int  # blocks along y that reach each other's shared memory, likewise
 
 
 @lru_cache(256)
@@ -73,7 +74,8 @@ def translate(source_text: str, entry: str) -> RunnableKernel:
         frozenset(name for verb, name in calls if verb == "store"),
         frozenset(name for verb, name in calls if verb == "load"),
         any(verb in _ORDERED for verb, _ in calls),
-        _launch_bounds(function),
+        int(np.ravel(_keyword(function, "launch_bounds", 1024))[0]),
+        int(np.ravel(_keyword(function, "cluster", 1))[-1]),
     )
 
 
@@ -116,12 +118,13 @@ def _parameters(
     return tuple(result)
 
 
-def _launch_bounds(function: ast.FunctionDef) -> int:
+def _keyword(function: ast.FunctionDef, name: str, missing: int) -> Any:
+    """Return what the decorator says by the keyword ``name``, or ``missing``."""
     for decorator in function.decorator_list:
         for node in ast.walk(decorator):
-            if isinstance(node, ast.keyword) and node.arg == "launch_bounds":
-                return int(np.ravel(ast.literal_eval(node.value))[0])
-    return 1024
+            if isinstance(node, ast.keyword) and node.arg == name:
+                return ast.literal_eval(node.value)
+    return missing
 
 
 def _calls(function: ast.FunctionDef) -> set[tuple[str, str]]:

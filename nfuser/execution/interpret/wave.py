@@ -53,6 +53,7 @@ class Wave:
         self.barriers = 0
         self.waits = 0  # that are over
         self.order: Any = None  # set where blocks wait for each other
+        self.cluster: Any = None  # set where they reach each other's shared memory
         # Begun, and not awaited: who copies, and what lands.
         self.copies: list[tuple[Vector, Callable[[], None]]] = []
 

@@ -24,7 +24,7 @@ from nfuser.codegen.primitives.cuda.define import (
     primitive,
     types,
 )
-from nfuser.codegen.primitives.cuda.memory import is_pointer
+from nfuser.codegen.primitives.cuda.memory import is_array, is_pointer, shared_address
 
 _MODES = {"shuffle": 0, "shuffle_down": 2, "shuffle_xor": 3}
 _LAST_LANE = 0x1F
@@ -101,15 +101,30 @@ def _wait(site: Site, p: Value, i: Value, least: Value) -> None:
 
 
 def _spin(
-    site: Site, address: Value, least: Value, load: str, registers: str, kind: ir.Type
+    site: Site,
+    address: Value,
+    least: Value,
+    load: str,
+    registers: str,
+    kind: ir.Type,
+    *,
+    together: bool = False,
 ) -> Value:
-    """Load until what lies at ``address`` is not less than ``least``; return it."""
+    """Load until what lies at ``address`` is not less than ``least``; return it.
+
+    Threads of a warp that go on ``together`` all wait for the last of them: those that
+    leave a loop one after the other would stay apart for long.
+    """
     b = site.builder
     spin, done = b.append_basic_block("wait"), b.append_basic_block("wait_end")
     b.branch(spin)
     b.position_at_end(spin)
     found = site.assembly(load, registers, kind, [address], effect=True)
-    b.cbranch(b.icmp_unsigned("<", found, least), spin, done)
+    waits = b.icmp_unsigned("<", found, least)
+    if together:
+        everyone = ir.Constant(I32, 0xFFFFFFFF)
+        waits = site.external("llvm.nvvm.vote.any.sync", I1, [everyone, waits])
+    b.cbranch(waits, spin, done)
     b.position_at_end(done)
     return found
 
@@ -173,10 +188,15 @@ def _post(site: Site, p: Value, i: Value, v: Value) -> None:
 
 
 def _receive(site: Site, p: Value, i: Value, like: Value) -> Value:
-    b, kind = site.builder, like.type
-    parts = 2 if kind in (F64, I64) else 1
+    parts = 2 if like.type in (F64, I64) else 1
     found = [_opened(site, _box(site, p, i, n, parts)) for n in range(parts)]
-    if parts == 2:
+    return _joined(site, found, like.type)
+
+
+def _joined(site: Site, found: list[Value], kind: ir.Type) -> Value:
+    """Return the value of type ``kind`` of which ``found`` are the words."""
+    b = site.builder
+    if len(found) == 2:
         high = b.shl(b.zext(found[1], I64), ir.Constant(I64, 32))
         whole = b.or_(high, b.zext(found[0], I64))
         return b.bitcast(whole, F64) if kind == F64 else whole
@@ -192,6 +212,68 @@ def _opened(site: Site, address: Value) -> Value:
     return site.builder.trunc(box, I32)
 
 
+# Blocks of a cluster have boxes in their own shared memory, which a word of each turn
+# is put into: above it stands the turn's number, counted from 1.
+
+
+def _cluster_post_rule(a: Any, i: Any, block: Any, v: Any, turn: Any) -> Any:
+    fits = _cluster_receive_rule(a, i, v, turn) and block in INTEGER
+    return types.void(a, i, block, v, turn) if fits else None
+
+
+def _cluster_receive_rule(a: Any, i: Any, v: Any, turn: Any) -> Any:
+    fits = is_array(a) and a.dtype == types.uint64 and v in ANY
+    return v(a, i, v, turn) if fits and {i, turn} <= INTEGER else None
+
+
+def _of_turn(site: Site, turn: Value) -> Value:
+    """Return what a box of this turn holds above its word."""
+    b = site.builder
+    wide = b.zext(turn, I64) if turn.type.width < 64 else turn
+    return b.shl(wide, ir.Constant(I64, 32))
+
+
+def _cluster_post(
+    site: Site, a: Value, i: Value, block: Value, v: Value, turn: Value
+) -> None:
+    b = site.builder
+    words, mark = _words(site, v), _of_turn(site, turn)
+    block = b.trunc(block, I32) if block.type.width > 32 else block
+    for part, word in enumerate(words):
+        box = _box(site, site.data(a, 0), i, part, len(words))
+        there = site.assembly(
+            "mapa.shared::cluster.u32 $0, $1, $2;",
+            "=r,r,r",
+            I32,
+            [shared_address(site, box), block],
+        )
+        site.assembly(
+            "st.relaxed.cluster.shared::cluster.u64 [$0], $1;",
+            "r,l,~{memory}",
+            ir.VoidType(),
+            [there, b.or_(b.zext(word, I64), mark)],
+            effect=True,
+        )
+
+
+def _cluster_receive(site: Site, a: Value, i: Value, like: Value, turn: Value) -> Value:
+    parts = 2 if like.type in (F64, I64) else 1
+    least = _of_turn(site, turn)
+    load = "ld.relaxed.cluster.shared::cta.u64 $0, [$1];", "=l,r,~{memory}", I64
+    found: list[Value] = []
+    for part in range(parts):
+        box = shared_address(site, _box(site, site.data(a, 0), i, part, parts))
+        full = _spin(site, box, least, *load, together=True)
+        found.append(site.builder.trunc(full, I32))
+    return _joined(site, found, like.type)
+
+
+def _cluster_barrier(site: Site) -> None:
+    # At the top of a kernel, where no branch is that it could be moved under.
+    code = "barrier.cluster.arrive;\n\tbarrier.cluster.wait;"
+    site.assembly(code, "~{memory}", ir.VoidType(), [], effect=True)
+
+
 shuffle = _shuffle("shuffle")
 shuffle_down = _shuffle("shuffle_down")
 shuffle_xor = _shuffle("shuffle_xor")
@@ -200,3 +282,6 @@ reset = primitive("reset", _counter_rule(types.void), _reset)
 wait = primitive("wait", _wait_rule, _wait)
 post = primitive("post", _post_rule, _post)
 receive = primitive("receive", _receive_rule, _receive)
+cluster_post = primitive("cluster_post", _cluster_post_rule, _cluster_post)
+cluster_receive = primitive("cluster_receive", _cluster_receive_rule, _cluster_receive)
+cluster_barrier = primitive("cluster_barrier", types.void, _cluster_barrier)

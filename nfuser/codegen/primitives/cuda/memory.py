@@ -55,6 +55,12 @@ def is_array(kind: Any) -> bool:
     return isinstance(kind, (types.Array, ArrayPointer))
 
 
+def shared_address(site: Site, place: Value) -> Value:
+    """Return the address of ``place`` in shared memory, as instructions take it."""
+    kind = ir.PointerType(place.type.pointee, addrspace=3)
+    return site.builder.ptrtoint(site.builder.addrspacecast(place, kind), I32)
+
+
 def unchanging(site: Site, load: Value) -> Value:
     """Mark ``load`` as one of memory that the kernel does not write."""
     load.set_metadata("invariant.load", site.builder.module.add_metadata([]))

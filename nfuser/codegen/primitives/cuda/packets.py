@@ -32,7 +32,12 @@ from nfuser.codegen.primitives.cuda.define import (
     primitive,
     types,
 )
-from nfuser.codegen.primitives.cuda.memory import is_array, is_pointer, unchanging
+from nfuser.codegen.primitives.cuda.memory import (
+    is_array,
+    is_pointer,
+    shared_address,
+    unchanging,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -272,12 +277,9 @@ def _copy_packet(length: int) -> Any:
         return types.void(a, k, p, i) if fits and {k, i} <= INTEGER else None
 
     def emit(site: Site, a: Value, k: Value, p: Value, i: Value) -> None:
-        b = site.builder
         kind = p.type.pointee
         size = length * (4 if kind == F32 else 8 if kind == F64 else kind.width // 8)
-        target = _landing(site, a, 0, k)
-        shared = ir.PointerType(target.type.pointee, addrspace=3)
-        where = b.ptrtoint(b.addrspacecast(target, shared), I32)
+        where = shared_address(site, _landing(site, a, 0, k))
         path = "cg" if size == 16 else "ca"
         site.assembly(
             f"cp.async.{path}.shared.global [$0], [$1], {size};",

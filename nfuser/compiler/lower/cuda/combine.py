@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from nfuser.compiler.dtypes import DType
 from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.compiler.ir.scalars.functions import equal, less
+from nfuser.compiler.lower.cuda.cluster_boxes import ClusterBoxes
+from nfuser.compiler.lower.cuda.tickets import comes_last
 from nfuser.compiler.lower.folds import fold
 from nfuser.compiler.lower.kernel.kernel_ir import (
     Array,
     Barrier,
     Buffer,
-    Call,
     Element,
     For,
-    IndexValue,
     Let,
     Load,
     Memory,
@@ -28,7 +28,6 @@ from nfuser.compiler.lower.kernel.kernel_ir import (
     Shuffle,
     Stmt,
     Store,
-    TakeTicket,
     Value,
     Var,
     guarded,
@@ -78,6 +77,11 @@ class Combiner:
         self._fold = next(folding, None)
         turns = (x for x in self.nest.kept if x.binding is Binding.SERIAL)
         self._turn = next(turns, None)
+        self.boxes: ClusterBoxes | None = None  # if blocks of a row are a cluster
+        if rows and rows.cluster:
+            turn = self._turn.index if self._turn else sc.const(0)
+            place = turn, self._index[Binding.BLOCK_Y], self.fold_index
+            self.boxes = ClusterBoxes(values, rows.cluster, *place)
 
     @property
     def fold_index(self) -> Scalar:
@@ -193,9 +197,15 @@ class Combiner:
             return
         values, warps = self.values, threads // WARP
         thread = self._index[Binding.THREAD_X]
-        shared = {r: self._shared(r, state, most) for r, state in states.items()}
+        # Where no other barrier lies between two turns, they have halves in turn.
+        halves, begin = 1, sc.const(0)
+        if self.boxes is not None and self._turn:
+            halves, begin = 2, self._turn.index % 2 * most
+        shared = {
+            r: self._shared(r, state, halves * most) for r, state in states.items()
+        }
         writes = tuple(
-            SetElement(array, thread // WARP, own)
+            SetElement(array, begin + thread // WARP, own)
             for reduce, state in states.items()
             for array, own in zip(shared[reduce], state, strict=True)
         )
@@ -208,7 +218,8 @@ class Combiner:
                 self._reset(reduce, state)
             with values.block() as reads:
                 for reduce, state in states.items():
-                    self.assign(state, [Element(a, place) for a in shared[reduce]])
+                    at = begin + place
+                    self.assign(state, [Element(a, at) for a in shared[reduce]])
             values.emit_all(guarded(less(place, warps), tuple(reads)))
             self._shuffles(states, sc.const(WARP), fold_lanes)
         values.emit_all(guarded(less(WARP, threads), tuple(body)))
@@ -312,6 +323,13 @@ class Combiner:
         has its contents, with no fence, and none is emptied that is still to be read.
         Blocks do ``meanwhile`` what they need not wait for.
         """
+        if self.boxes is not None:
+            received = self.boxes.post(states)
+            self.values.emit_all(meanwhile)
+            for reduce, values in received.items():
+                self.assign(states[reduce], [self.values.let(x) for x in values])
+            self._shuffles(states, sc.const(WARP), self.boxes.blocks)
+            return
         self.share_parts(states)
         self.values.emit_all(meanwhile)
         for reduce, state in states.items():
@@ -375,29 +393,11 @@ class Combiner:
         return row * self._splits() + split
 
     def _is_last(self) -> Value:
-        values = self.values
         tickets = Buffer(DType.U32, None, "tickets")
         self.scratch.append(Scratch(tickets, self._sizes[Binding.BLOCK_X]))
-        zero = sc.const(0)
-        ticket = Var(DType.I32)
-        block = self._index[Binding.BLOCK_X]
-        last = IndexValue(self._splits() - 1, DType.I32)
-        if self._is_alone:
-            values.emit(TakeTicket(ticket, tickets, block))
-            return Call("equal", (ticket, last), DType.BOOL)
-        flag = values.array(DType.I32, 1, Memory.SHARED)
-        body: tuple[Stmt, ...] = (
-            TakeTicket(ticket, tickets, block),
-            SetElement(flag, zero, ticket),
-        )
-        for binding in _THREADS:
-            if not self._is_one(binding):
-                body = guarded(equal(self._index[binding], 0), body)
-        for stmt in body:
-            values.emit(stmt)
-        values.emit(Barrier())
-        seen = values.let(Element(flag, zero))
-        return Call("equal", (seen, last), DType.BOOL)
+        several = [self._index[b] for b in _THREADS if not self._is_one(b)]
+        place, alone = (tickets, self._index[Binding.BLOCK_X]), self._is_alone
+        return comes_last(self.values, place, self._splits(), several, alone=alone)
 
     def join_parts(self, reduce: Reduce, state: fold.State) -> None:
         """Fold the parts of all blocks into ``state``; threads share the work."""

@@ -14,13 +14,13 @@ from nfuser.compiler.ir.scalars.functions import less
 from nfuser.compiler.lower.folds.launch_phases import in_phase
 from nfuser.compiler.lower.kernel.kernel_ir import (
     Buffer,
+    For,
     SetElement,
     Stmt,
     Store,
     StorePacket,
     Value,
     guarded,
-    only_stores,
 )
 from nfuser.compiler.schedule.facts.layout import packets
 from nfuser.compiler.schedule.nest import Binding
@@ -84,8 +84,8 @@ class Stores:
             values.row.stmts.extend(body)
             return
         # What the stores read is computed by all threads: it may contain barriers.
-        stores = [s for s in body if only_stores(s)]
-        values.row.stmts.extend(s for s in body if not only_stores(s))
+        stores = [s for s in body if _only_stores(s)]
+        values.row.stmts.extend(s for s in body if not _only_stores(s))
         stores = self.combiner.for_one_thread(tuple(stores))
         values.row.stmts.extend(in_phase(self.combiner, self.levels, stores))
 
@@ -158,3 +158,14 @@ class Stores:
                 StorePacket(buffer, base + start, array, at, chunk),
             )
             after.extend(self.combiner.for_real_rows(packet) if full else packet)
+
+
+def _only_stores(stmt: Stmt) -> bool:
+    """Tell whether ``stmt`` writes outputs and does nothing else."""
+    match stmt:
+        case Store() | StorePacket():
+            return True
+        case For(_, _, body):
+            return any(isinstance(s, Store) for s in body)
+        case _:
+            return False

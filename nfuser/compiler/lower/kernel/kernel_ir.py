@@ -119,11 +119,12 @@ class Shuffle:
 
 @node
 class Receive:
-    """What a block put into ``boxes[index]``, or puts there yet: this thread waits."""
+    """What a block puts into ``boxes[index]``, in a cluster in ``turn``, waited for."""
 
-    boxes: Buffer
+    boxes: Buffer | Array
     index: Scalar
     dtype: DType
+    turn: Scalar | None = None
 
 
 Value: TypeAlias = Var | Number | IndexValue | Call | Element | Load | Shuffle | Receive
@@ -314,7 +315,9 @@ class If:
 
 @node
 class Barrier:
-    """Wait for every thread of the block; what they wrote to shared memory is seen."""
+    """Wait for all threads of the block, or cluster; what they wrote there is seen."""
+
+    of_cluster: bool = False
 
 
 @node
@@ -324,11 +327,16 @@ class Publish:
 
 @node
 class Post:
-    """Put ``value`` into ``boxes[index]``, once in a launch, for other blocks."""
+    """Put ``value`` into ``boxes[index]``, once in a launch, for other blocks.
 
-    boxes: Buffer
+    In a cluster it is put into those of ``block``, as of ``turn``, counted from 1.
+    """
+
+    boxes: Buffer | Array
     index: Scalar
     value: Value
+    block: Scalar | None = None
+    turn: Scalar | None = None
 
 
 @node
@@ -382,8 +390,9 @@ class LaunchShape:
     """How many blocks and threads run a kernel, or how long the caller's range is.
 
     A block never has more than ``threads`` threads. At least ``blocks`` blocks fit a
-    multiprocessor at once. Where they wait for each other, all of them have to. Of a
-    CPU, all pieces of a phase are done before the next phase begins.
+    multiprocessor at once. Where they wait for each other, all of them have to, but for
+    those of one ``cluster``, so many along the grid's second axis, which always run
+    together. Of a CPU, all pieces of a phase are done before the next phase begins.
     """
 
     grid: tuple[Scalar, Scalar]
@@ -391,6 +400,7 @@ class LaunchShape:
     threads: int
     blocks: int = 0
     is_cooperative: bool = False
+    cluster: int = 1
     shared_bytes: int = 0  # for what lands in shared memory
     phases: int = 1
 
@@ -437,14 +447,3 @@ def kernel_name(name: str) -> str:
     """Return a name that is no keyword and no primitive's."""
     stem = "".join(c if c.isascii() and c.isalnum() else "_" for c in name).strip("_")
     return f"{stem}_kernel" if stem[:1].isalpha() else "fusion_kernel"
-
-
-def only_stores(stmt: Stmt) -> bool:
-    """Tell whether ``stmt`` writes outputs and does nothing else."""
-    match stmt:
-        case Store() | StorePacket():
-            return True
-        case For(_, _, body):
-            return any(isinstance(s, Store) for s in body)
-        case _:
-            return False

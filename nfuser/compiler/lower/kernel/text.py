@@ -121,8 +121,9 @@ class _Printer:
                 return self.place(buffer, index)
             case Shuffle(inner, distance):
                 return f"shuffle({self.value(inner)}, {distance})"
-            case Receive(boxes, index):
-                return f"receive({self.place(boxes, index)})"
+            case Receive(boxes, index, _, turn):
+                of = f", {self.scalar(turn)}" if turn is not None else ""
+                return f"receive({self.place(boxes, index)}{of})"
             case _:
                 assert_never(value)
 
@@ -154,12 +155,19 @@ class _Printer:
                 way = f"{self.value(source)}, {self.scalar(count)}"
                 return f"{self.var(var)} = first({way}, {self.value(wanted)})"
 
+    def _posted(self, stmt: Post) -> str:
+        place, value = self.place(stmt.boxes, stmt.index), self.value(stmt.value)
+        if stmt.block is None or stmt.turn is None:
+            return f"post({place}, {value})"
+        block, turn = self.scalar(stmt.block), self.scalar(stmt.turn)
+        return f"post({place} of block {block}, {value}, {turn})"
+
     def _simple(self, stmt: Stmt) -> str:
         match stmt:
             case Let(var, value):
                 return f"{self.var(var)} = {self.value(value)}"
-            case Post(boxes, index, value):
-                return f"post({self.place(boxes, index)}, {self.value(value)})"
+            case Post():
+                return self._posted(stmt)
             case SetElement(item, index, value) | Store(item, index, value):
                 return f"{self.place(item, index)} = {self.value(value)}"
             case (
@@ -183,11 +191,16 @@ class _Printer:
                 source = self.place(of, index)
                 return f"{self.place(to, at)} <- packet({source}, {width})"
             case Barrier() | Publish() | AwaitCopies():
-                return _PLAIN[type(stmt)]
+                return _PLAIN[type(stmt)] + _whose(stmt)
             case TakeTicket(var, buffer, index):
                 return f"{self.var(var)} = ticket({self.place(buffer, index)})"
             case _:
                 return repr(stmt)
+
+
+def _whose(stmt: Barrier | Publish | AwaitCopies) -> str:
+    is_wide = isinstance(stmt, Barrier) and stmt.of_cluster
+    return " of the cluster" if is_wide else ""
 
 
 def _lies(packet: LoadPacket | TakePacket | StorePacket) -> str:

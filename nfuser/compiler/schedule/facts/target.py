@@ -37,6 +37,7 @@ class Target:
     multiprocessors: int = 1
     registers: int = 0  # of a multiprocessor, of 4 bytes each
     most_threads: int = 1  # of a block
+    most_cluster: int = 1  # blocks that run together, and reach each other's memory
     most_rows: int = 0  # of blocks in a grid: the limit of its second axis
     shared_bytes: int = 0  # of a multiprocessor, for all its blocks
     block_bytes: int = 0  # of shared memory that every block may take
@@ -77,6 +78,7 @@ def gpu(
         multiprocessors=multiprocessors,
         registers=1 << 16,
         most_threads=1024,
+        most_cluster=8 if compute_capability >= (9, 0) else 1,  # that any GPU runs
         most_rows=(1 << 16) - 1,
         shared_bytes=shared_bytes,
         block_bytes=40 << 10,  # of 48 KiB that are granted unasked, less states

@@ -143,7 +143,9 @@ class CudaReduction:
     all have left in the one before. Those that keep their parts exchange what they fold
     and go on with it. They wait for each other, so they all run at once: a
     multiprocessor holds ``blocks`` of them at least. Where they are ``in_step`` with
-    those of other rows, all wait at the same time, and let memory work meanwhile. Long
+    those of other rows, all wait at the same time, and let memory work meanwhile. Those
+    of a ``cluster`` run together whatever else there is, and exchange what they fold
+    through each other's shared memory, which no read of memory holds up. Long
     chains of one accumulator are ``compensated``: they keep what rounding takes away.
     Where blocks go ``from_last``, the first of them takes the last rows.
 
@@ -173,6 +175,7 @@ class CudaReduction:
     eager: bool = False
     exact: bool = False
     in_step: bool = False
+    cluster: bool = False
     phases: bool = False
     from_last: bool = False
     geometry: Geometry = field(default=Geometry(1, 1, 1), compare=False)
@@ -245,6 +248,7 @@ class CudaReduction:
         if self.is_flexible:
             threads = f"up to {self.threads}"
         in_step = "in step, " if self.in_step else ""
+        in_step = "in clusters, " if self.cluster else in_step
         width = f"{self.width} between ends" if self.leader else str(self.width)
         return (
             f"reduction({way}, {form}, width={width}, threads={threads}, "

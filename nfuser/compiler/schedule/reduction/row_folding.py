@@ -32,6 +32,7 @@ def cuda_rows(space: Space, nest: Nest, heuristic: CudaReduction) -> RowFolding:
         heuristic.compensated,
         eager=heuristic.eager,
         in_step=heuristic.in_step,
+        cluster=heuristic.known.splits if heuristic.cluster else 0,
         back=not heuristic.is_persistent,
         unguarded=_unguarded(nest, exact=heuristic.exact),
         across=heuristic.across,

@@ -9,6 +9,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nfuser.execution.device.cuda import driver
+from nfuser.execution.device.cuda.launch_config import LaunchAttribute, LaunchConfig
 from nfuser.execution.device.cuda.parameters import FORMATS
 
 if TYPE_CHECKING:
@@ -21,29 +22,6 @@ Size3 = tuple[int, int, int]
 _COOPERATIVE = 2
 _MOST_STORAGES = 8
 _ANOTHER_CONTEXT = (driver.INVALID_CONTEXT, driver.INVALID_HANDLE)
-
-
-class LaunchAttribute(ctypes.Structure):
-    """``CUlaunchAttribute``: a number and a union of 64 bytes."""
-
-    _fields_ = (
-        ("number", ctypes.c_int),
-        ("padding", ctypes.c_int),
-        ("value", ctypes.c_int * 16),
-    )
-
-
-class LaunchConfig(ctypes.Structure):
-    """``CUlaunchConfig``."""
-
-    _fields_ = (
-        ("grid", ctypes.c_uint * 3),
-        ("block", ctypes.c_uint * 3),
-        ("shared_bytes", ctypes.c_uint),
-        ("stream", ctypes.c_void_p),
-        ("attributes", ctypes.c_void_p),
-        ("attribute_count", ctypes.c_uint),
-    )
 
 
 class _Storage(NamedTuple):

@@ -12,6 +12,7 @@ import ctypes
 
 from nfuser.errors import BackendError
 from nfuser.execution.device.cuda import driver
+from nfuser.execution.device.cuda.launch_config import LaunchConfig
 from nfuser.execution.device.cuda.streams import DeviceGuard
 
 _SHARED_BYTES, _LOCAL_BYTES, _REGISTERS = 1, 3, 4
@@ -86,6 +87,25 @@ class CudaFunction:
                 ctypes.c_void_p(self.handle),
                 threads,
                 ctypes.c_size_t(shared_bytes),
+            )
+        return found.value
+
+    def clusters_at_once(self, size: int, threads: int, shared_bytes: int) -> int:
+        """Return how many clusters of ``size`` blocks the device runs at once.
+
+        A cluster lies in one part of a chip. How many multiprocessors each part has
+        differs from chip to chip, and no other attribute tells it.
+        """
+        self.allow_dynamic_shared(shared_bytes)
+        found = ctypes.c_int()
+        sizes = (1, size, 1), (threads, 1, 1)
+        config = LaunchConfig(*sizes, shared_bytes, None, None, 0)
+        with DeviceGuard(self.device):
+            driver.call(
+                "cuOccupancyMaxActiveClusters",
+                ctypes.byref(found),
+                ctypes.c_void_p(self.handle),
+                ctypes.byref(config),
             )
         return found.value
 

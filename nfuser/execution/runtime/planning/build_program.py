@@ -47,6 +47,7 @@ from nfuser.execution.runtime.outputs.assigned import first_byte, owners
 from nfuser.execution.runtime.outputs.swaps import swaps_after
 from nfuser.execution.runtime.outputs.taken_over import is_copied, taken_over
 from nfuser.execution.runtime.planning.cost import cost_of
+from nfuser.execution.runtime.planning.fit_clusters import fit_clusters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -348,6 +349,7 @@ class _Program:
             return body
         places: list[Argument] = []
         values = {**self._values(compiled), **knobs}
+        values |= fit_clusters(compiled, values)
         tensors = iter(memory_tensors(compiled.segment.fusion))
         for buffer in form.buffers:
             if buffer.size is None:
@@ -363,9 +365,8 @@ class _Program:
             places.append(SlotPart(slot))
         places += self._by_value(compiled)
         for phase in range(form.launch.phases):
-            body.append(
-                self._launch(compiled, places, {**values, phase_knob(): phase}, phase)
-            )
+            now = {**values, phase_knob(): phase}
+            body.append(self._launch(compiled, places, now, phase))
         return body
 
     def _launch(
@@ -379,8 +380,7 @@ class _Program:
         launch = form.launch
         whole = [self._scalar(x, values, dtype) for dtype, x in form.integers]
         sizes = [self._scalar(x, values) for x in form.scalars]
-        shape = (*launch.grid, *launch.block)
-        grid = scalar_walk.evaluate_all(shape, values)
+        grid = scalar_walk.evaluate_all((*launch.grid, *launch.block), values)
         return LaunchKernel(
             compiled.source,
             compiled.executable,

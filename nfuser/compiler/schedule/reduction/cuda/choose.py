@@ -319,12 +319,9 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | None
         return None
     fold = threads // keep
     tiles = -(-shape.rows // (keep * across))
-
-    def cost(splits: int) -> int:
-        rounds = -(-tiles // (resident // splits))
-        return rounds * (-(-places // (splits * fold)) + ROUND_COST)
-
-    splits = min(range(least, min(4 * least, resident) + 1), key=cost)
+    cluster = _clusters(shape, least, resident) if keep == 1 and shape.inner else ()
+    sizes = cluster or range(least, min(4 * least, resident) + 1)
+    splits = min(sizes, key=lambda n: _cost_of(n, tiles, places, fold, resident))
     # As many as there may be serve all lengths, but each costs instructions.
     needed = power_of_two(-(-places // (splits * fold)))
     steps = min(steps, max(needed, STEPS))
@@ -340,8 +337,24 @@ def _shared(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | None
         blocks=SHARE_BLOCKS,
         is_shared=True,
         exact=exact,
-        in_step=rounds <= ROUNDS_IN_STEP,
+        in_step=rounds <= ROUNDS_IN_STEP and not cluster,
+        cluster=bool(cluster),
     )
+
+
+def _cost_of(splits: int, tiles: int, places: int, fold: int, resident: int) -> int:
+    """Return the steps of a block where so many share a row, and of their meetings."""
+    rounds = -(-tiles // (resident // splits))
+    return rounds * (-(-places // (splits * fold)) + ROUND_COST)
+
+
+def _clusters(shape: RowShape, least: int, resident: int) -> list[int]:
+    """Return the sizes of clusters that may share a row, powers of two.
+
+    A processor's clusters lie in parts of it, of which others leave multiprocessors.
+    """
+    sizes = (1 << k for k in range(1, shape.target.most_cluster.bit_length()))
+    return [size for size in sizes if least <= size <= resident]
 
 
 # -- rows that are read once a pass ----------------------------------------------------

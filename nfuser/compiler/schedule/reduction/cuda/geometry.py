@@ -59,6 +59,7 @@ def cuda_heuristic(
     eager: bool = False,
     exact: bool = False,
     in_step: bool = False,
+    cluster: bool = False,
     phases: bool = False,
     known: bool = False,
 ) -> CudaReduction:
@@ -79,7 +80,7 @@ def cuda_heuristic(
         Geometry(
             fold=geometry.fold if known else 0,
             keep=geometry.keep if known else 0,
-            splits=0 if is_shared or geometry.splits > 1 else 1,
+            splits=_known_splits(geometry, is_shared=is_shared, cluster=cluster),
             rounds=0 if is_shared else 1,
         ),
         wide_index=needs_wide_index(fusion, shape.facts),
@@ -95,11 +96,17 @@ def cuda_heuristic(
         eager=eager,
         exact=exact,
         in_step=in_step,
+        cluster=cluster,
         phases=phases,
         geometry=geometry,
         # Blocks that share a row wait for each other, in the order in which they begin.
         from_last=shape.target.from_last and geometry.splits == 1 and not is_shared,
     )
+
+
+def _known_splits(geometry: Geometry, *, is_shared: bool, cluster: bool) -> int:
+    """Return how many blocks share a row, if the kernel is made for that, or 0."""
+    return 0 if (is_shared or geometry.splits > 1) and not cluster else geometry.splits
 
 
 def geometry_of(
