@@ -442,3 +442,28 @@ def test_what_was_not_written_then_is_read(
     ours, theirs = (np.arange(1.0, 5.0) * scale for _ in range(2))
     np.testing.assert_array_equal(nfuser.fuse(function)(ours), function(theirs))
     np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("start", [np.float64(3.0), np.float32(3), np.int64(3)])
+def test_a_number_of_numpy_s_is_bound_anew_in_each_turn(start: Any) -> None:
+    def counted(x: Any, n: Any) -> Any:
+        s = start
+        for _ in range(n):
+            s += 2
+        return s * x
+
+    def chosen(x: Any, n: Any) -> Any:
+        s = start
+        for i in range(n):
+            if x[i] > 0:
+                s -= 1
+        return s, x[0]
+
+    x = np.array([1.0, -1.0, 2.0, 3.0], np.float32)
+    for function in (counted, chosen):
+        for one, other in zip(
+            np.atleast_1d(nfuser.fuse(function, backend="interpret")(x, 4)),
+            np.atleast_1d(function(x, 4)),
+            strict=True,
+        ):
+            assert one == other

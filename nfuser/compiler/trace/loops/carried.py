@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import nfuser.compiler.ops as ops
 import nfuser.compiler.trace.call.tree as tree
 from nfuser.compiler.dtypes import promote, widest
@@ -65,8 +67,9 @@ def leaf(t: Tracer, item: Any, name: str) -> CarriedLeaf:
         if isinstance(item, (str, bytes)) or not hasattr(item, "dtype"):
             raise ArgumentError(message) from error
         raise
-    is_array = bool(getattr(item, "_is_array", True)) and not isinstance(weak, type)
     kind = weak if isinstance(weak, type) else None
+    is_number = kind is not None or isinstance(item, np.generic)
+    is_array = not is_number and bool(getattr(item, "_is_array", True))
     return CarriedLeaf(
         held, Form(held.dtype, kind, held.ndim, bool(held.ndim or is_array))
     )
