@@ -228,3 +228,36 @@ def test_random_chains(backend: str | None, first: int, tmp_path: Path) -> None:
     )
     assert not seen["refused"]
     assert (seen["chain"] > 0) == (backend is None)
+
+
+def _begun_by_another(a: Any, b: Any, c: Any) -> Any:
+    """Write first rows of what other kernels of the chain have read of arguments."""
+    a, b, c = a[::-1], b[::-1], c[:]
+    n = a.shape[0]
+    p = np.empty_like(a)
+    q = np.empty_like(a)
+    r = np.empty_like(a)
+    y = np.empty_like(a)
+    p[0] = b[0] * 0.25
+    q[0] = c[0] * 0.25
+    r[0] = b[0]
+    for k in range(1, n):
+        p[k] = np.where(b[k] > 0, a[k] * 0.25 + q[k - 1] * a[k - 1] * 0.25, 1)
+        q[k] = b[k] * 0.5 + q[k - 1]
+        r[k] = a[k] + q[k - 1]
+    r[n - 1] = p[n - 1] - b[n - 1]
+    p[0] = r[-1]
+    y[0] = q[0] * 0.5
+    for k in range(1, n):
+        y[k] = p[k] - q[k] - r[k] - y[k - 1] * 0.25 + a[k]
+    q[0] = q[0] * 0.5
+    for k in range(1, n):
+        q[k] = p[k] + q[k] - r[k] - q[k - 1] * 0.25 - a[k]
+    return y
+
+
+def test_what_is_assigned_may_be_given_from_outside_of_a_piece() -> None:
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(-8, 8, 12).astype(np.float32) / 4 for _ in range(3)]
+    found = nfuser.fuse(_begun_by_another, backend="cpu")(*arrays)
+    np.testing.assert_allclose(found, _begun_by_another(*arrays), rtol=1e-5)

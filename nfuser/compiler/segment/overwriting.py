@@ -58,8 +58,8 @@ class Overwriting:
             self._order(first, second)
 
     def _order(self, first: Expr, second: Expr) -> None:
-        """Let ``first`` run before ``second``, if they are two."""
-        if first is not second:
+        """Let ``first`` run before ``second``, if they are two that are here."""
+        if first is not second and sources(second):
             self.before.setdefault(second, []).append(first)
             self.after.setdefault(first, []).append(second)
 

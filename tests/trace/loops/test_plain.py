@@ -467,3 +467,18 @@ def test_a_number_of_numpy_s_is_bound_anew_in_each_turn(start: Any) -> None:
             strict=True,
         ):
             assert one == other
+
+
+def test_rows_that_a_library_writes_elements_of_are_copied_to_their_place() -> None:
+    def placed(u: Any, x: Any) -> Any:
+        for k in range(1, u.shape[1]):
+            row = x[k] * 1
+            row[k, 0] = 1.0
+            u[k] = row
+        return u
+
+    u, x = np.zeros((8, 5, 8)), np.random.default_rng(0).random((8, 5, 8))
+    wanted = placed(u.copy(), x)
+    for backend in ("interpret", "cpu"):
+        found = nfuser.fuse(placed, backend=backend)(u.copy(), x)
+        np.testing.assert_array_equal(found, wanted)

@@ -131,8 +131,14 @@ def _with_kernels_last(body: Fusion, carried: int) -> Fusion:
 
 
 def _is_read_whole(body: Fusion, tensor: TensorView) -> bool:
-    """Tell whether a library, or a loop inside, reads ``tensor`` or a view of it."""
-    stack, seen = [tensor], {tensor}
+    """Tell whether a library, or a loop inside, reads ``tensor`` or a view of it.
+
+    What was there before an assignment lies in the same place.
+    """
+    stack = [tensor]
+    while isinstance(assign := body.definition[stack[-1]], Assign):
+        stack.append(assign.source)
+    seen = set(stack)
     while stack:
         for user in body.users[stack.pop()]:
             if isinstance(user, (*LIBRARY_CALLS, Loop)):
