@@ -146,6 +146,8 @@ def _in_clusters(ptx: str, cluster: tuple[int, int]) -> str:
 
     What is fixed here needs no word at the launch.
     """
+    if ".maxntid" not in ptx:
+        raise CompileError("a kernel in clusters says its launch bounds")
     x, y = cluster
     said = f".explicitcluster\n.reqnctapercluster {x}, {y}, 1\n.maxntid"
     return ptx.replace(".maxntid", said, 1)

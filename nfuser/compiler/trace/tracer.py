@@ -212,13 +212,16 @@ class Tracer:
         if are_python and verb not in _OF_TRUTHS:
             taken = [self._counted(x) for x in taken]
         found = verb(self.builder, *self.dialect.meet(self, verb, taken))
-        numbers = self.builder.numbers
-        is_of_chosen = any(isinstance(x, TensorView) and numbers.get(x) for x in taken)
-        for result in found if isinstance(found, tuple) else (found,):
-            kind = _PYTHON.get(result.dtype.kind) if are_python else None
-            # What is computed of chosen integers may be beyond an array's dtype.
-            if kind is not None and not (kind is int and is_of_chosen):
-                self.builder.weak[result] = kind
+        if are_python:
+            chosen = self.builder.numbers
+            is_of_chosen = any(
+                isinstance(x, TensorView) and chosen.get(x) for x in taken
+            )
+            for result in found if isinstance(found, tuple) else (found,):
+                kind = _PYTHON[result.dtype.kind]
+                # What is computed of chosen integers may be beyond an array's dtype.
+                if kind is not int or not is_of_chosen:
+                    self.builder.weak[result] = kind
         return self.wrap(found)
 
     def _counted(self, x: Any) -> Any:

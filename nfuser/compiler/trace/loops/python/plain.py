@@ -175,6 +175,8 @@ class Plain(Choices):
 
     def _one_of(self, x: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
         """Return one of two values, in a dtype that holds both if theirs differ."""
+        if not self.is_unknown(x):
+            return then() if x else other()
         try:
             return self.pick(x, then, other)
         except DTypeError:
