@@ -2,8 +2,7 @@
 """Parts of neural networks that NumPy has no words for."""
 
 # What is dropped has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportPrivateUsage=false
+# pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 

@@ -7,9 +7,6 @@
 # Numba, mpmath and SciPy carry few types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportMissingParameterType=false
-# pyright: reportMissingTypeStubs=false, reportPrivateUsage=false
-# pyright: reportMissingTypeArgument=false
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ the process holds has to stay the same once its caches are full.
 
 # Functions of arrays whose types only a trace knows.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ compared with NumPy; traces, runtimes and compiled kernels are counted.
 """
 
 # Functions of arrays whose types only a trace knows, and torch's own.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ kernels are counted, and threads that do not come back are a deadlock.
 """
 
 # Functions of arrays whose types only a trace knows.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

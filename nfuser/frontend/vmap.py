@@ -2,7 +2,7 @@
 """``nfuser.vmap``: a function of one row, for all rows together."""
 
 # What is mapped has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

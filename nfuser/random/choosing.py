@@ -2,8 +2,7 @@
 """Methods that choose among things, and put them into an order."""
 
 # What is drawn has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The distributions, as methods of whatever random words are drawn from."""
 
-# What is drawn has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from functools import lru_cache, partial

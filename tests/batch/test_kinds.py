@@ -3,8 +3,7 @@
 
 # Arrays of any library have no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
-# pyright: reportUnknownLambdaType=false, reportPrivateUsage=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workers that are killed, or out of memory: ``python -m tests.chunks.faults 20``."""
 
-# Dask has no static types that a strict checker could use.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
 import os

@@ -7,7 +7,7 @@ says which are wrong. ``python -m tests.fuzz --backend chunks`` has all operatio
 
 # What programs are run on has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 
 # Dask has no static types that a strict checker could use.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
 # pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations

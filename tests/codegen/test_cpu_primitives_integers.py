@@ -2,11 +2,8 @@
 """Integer arithmetic, shifts, bits and casts on the CPU against NumPy."""
 
 # Numba, mpmath and SciPy carry few types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportMissingParameterType=false
-# pyright: reportMissingTypeStubs=false, reportPrivateUsage=false
-# pyright: reportMissingTypeArgument=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportMissingParameterType=false
 
 from __future__ import annotations
 

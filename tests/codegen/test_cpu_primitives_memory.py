@@ -2,11 +2,8 @@
 """Loads, stores, 16-bit floats, stack arrays and reductions on the CPU."""
 
 # Numba, mpmath and SciPy carry few types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false, reportMissingParameterType=false
-# pyright: reportMissingTypeStubs=false, reportPrivateUsage=false
-# pyright: reportMissingTypeArgument=false
 
 from __future__ import annotations
 

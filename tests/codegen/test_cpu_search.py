@@ -2,7 +2,6 @@
 """The first element that is like another one, as the CPU's kernels look for it."""
 
 # Numba carries few types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 # pyright: reportMissingParameterType=false
 

@@ -2,10 +2,7 @@
 """The passes that kernels need give the PTX that all of Numba's passes give."""
 
 # numba-cuda carries no types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
-# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
-# pyright: reportPrivateUsage=false
+# pyright: reportMissingImports=false, reportPrivateUsage=false
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 """Object files come to life without Numba, or are refused before LLVM sees them."""
 
 # llvmlite ships no types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of 32 numbers, which stand in registers where the processor has room."""
-# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many lanes, and vectors of them, a loop gets that asks for them."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportPrivateUsage=false
 
 from __future__ import annotations
 

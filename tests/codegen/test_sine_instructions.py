@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A sine or cosine evaluates one polynomial, whatever its quadrant."""
 
-# Numba and llvmlite carry no types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

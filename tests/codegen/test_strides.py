@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of elements that lie apart run in vectors, as those side by side do."""
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportPrivateUsage=false
+# pyright: reportUnknownVariableType=false, reportPrivateUsage=false
 
 from __future__ import annotations
 

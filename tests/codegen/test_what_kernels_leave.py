@@ -2,8 +2,7 @@
 """A kernel that is dropped leaves nothing behind: processes run for weeks."""
 
 # Functions of arrays whose types only a trace knows.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of very many arrays, any of which may stretch."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import sys

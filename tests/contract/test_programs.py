@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs of ``asv_bench.programs`` run as they are, with one line more."""
 
-# Programs are given, and give, what has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 import importlib.util

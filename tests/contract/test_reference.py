@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every public name has an entry in the reference, and an example that runs."""
 
-# Names are looked up as pages have them.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 import inspect

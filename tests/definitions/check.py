@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write a random definition, run it, and compare it with NumPy and with its text."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -2,8 +2,7 @@
 """What native code reads is held by what is being called."""
 
 # Arrays of words have no static type, and native code's own names are private.
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
 # pyright: reportUnknownVariableType=false, reportPrivateUsage=false
 
 from __future__ import annotations

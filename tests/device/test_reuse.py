@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What holds an array is anything.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownParameterType=false, reportMissingParameterType=false
+# pyright: reportUnknownMemberType=false
 from __future__ import annotations
 
 import gc

@@ -9,7 +9,6 @@ its rounding lets them; and what that means in f32 and bf16 is what it means in 
 # Arrays of any library have no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownMemberType=false, reportMissingImports=false
-# pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false
 # pyright: reportPrivateUsage=false
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ judged by nobody.
 """
 
 # Arrays of any library have no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportPrivateUsage=false
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 """Gradients by the meaning of their fusions, and by central differences."""
 
 # What is differentiated has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportPrivateUsage=false
+# pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 

@@ -3,9 +3,8 @@
 
 # Tensors have no static type that a strict checker could use.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
-# pyright: reportUnknownLambdaType=false, reportMissingImports=false
-# pyright: reportUntypedBaseClass=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportMissingImports=false
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 
 # Functions of arrays have no static type.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
-# pyright: reportUnknownParameterType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 
 # Arrays of any library have no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
 # pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations

@@ -2,9 +2,7 @@
 """A loop ends early once no turn changes anything any more, and only then."""
 
 # What a traced function is given has no static type.
-# pyright: reportUnknownParameterType=false, reportMissingParameterType=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 """Groups of (axis, expression) pairs with the same index, from uses alone."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

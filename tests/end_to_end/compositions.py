@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """More functions that are made of others, and what they refuse."""
-# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportCallIssue=false, reportArgumentType=false
-# pyright: reportAttributeAccessIssue=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportCallIssue=false
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The CPU backend under its callers: threads, children, read-only and mapped memory."""
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 

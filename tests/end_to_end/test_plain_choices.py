@@ -8,7 +8,7 @@ what it writes. What takes a compiler long is marked as slow.
 
 # Programs are given, and give, what has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 

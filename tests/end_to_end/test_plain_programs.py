@@ -7,7 +7,7 @@ write what it writes.
 
 # Programs are given, and give, what has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A sine has the same bits wherever a kernel computes it, whatever is beside it."""
 
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ It has memory of its own, in the order that NumPy gives it.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models whose pieces are fused learn as they do in torch alone."""
 
-# torch has partial types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import Any

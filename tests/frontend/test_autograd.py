@@ -4,7 +4,6 @@
 # torch has partial types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``nfuser.check`` tells rounding that a function magnifies from a wrong result."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a user says is kept of a part of a function, and what is computed again."""
 
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 

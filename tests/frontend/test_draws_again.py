@@ -4,7 +4,6 @@
 # What is drawn has no static type.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
-# pyright: reportAttributeAccessIssue=false
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@
 # What is differentiated has no static type.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
-# pyright: reportUnknownParameterType=false
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@ Arguments that a derivative is taken of are never written.
 """
 
 # What is differentiated has no static type.
-# pyright: reportUnknownParameterType=false, reportUnknownMemberType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
 # pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ways there and back are few kernels: one each, and two where columns are summed."""
 
-# What is differentiated has no static type.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import re

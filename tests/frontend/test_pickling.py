@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fused functions are pickled as plain ones: by name, or by value if a pickler can."""
 
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ was captured in ``native/test_calls``, and devices that are there in ``tests/gpu
 
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
-# pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A first call that takes long says how far it is, where somebody looks on."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 import io

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A timeline has what was traced, compiled and launched while it was open."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages whose code needs torch run, and say what is true."""
 
-# torch has partial types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-
 from __future__ import annotations
 
 import warnings

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Torch's profiler shows the launches of fused functions, and calls pay nothing."""
 
-# torch has partial types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 import warnings

@@ -2,8 +2,7 @@
 """Programs on Dask arrays: ragged chunks, empty ones, chunks of one element."""
 
 # Dask has no static types that a strict checker could use.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

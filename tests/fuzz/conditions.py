@@ -9,8 +9,6 @@ equal. With ``--few 3`` it also lists what fewer programs decide than that. With
 ``--seconds 100`` it runs as many as each worker's processor has done by then.
 """
 
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 import argparse

@@ -6,10 +6,6 @@ elements of arrays at places that loops count, or that other elements name, and 
 some; what comes out is compared bit by bit, and what the arguments hold then.
 """
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
 import argparse

@@ -7,7 +7,7 @@ random turn: what NumPy raises is raised, and all arrays hold what NumPy leaves 
 """
 
 # What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

@@ -5,10 +5,6 @@ The tables are of patterns as in ``word_steps``. Beside its words, ``{N}`` is an
 that is computed of a number of the call, and ``{m}`` of the size of an axis.
 """
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 import re

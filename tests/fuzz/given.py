@@ -2,8 +2,8 @@
 """What random programs that write are given: arrays that lie in many ways."""
 
 # Arrays of any dtype have no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 """A random program that grows line by line, while NumPy runs it."""
 
 # What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

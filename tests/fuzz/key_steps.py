@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements of random programs with keys of any form, and of parts of one array."""
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

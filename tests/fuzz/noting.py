@@ -5,8 +5,6 @@ Of ``a and b and c`` an operand that was false while those before it were true h
 decided alone; all have where all were true. One that never was so could be left out.
 """
 
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 import ast

@@ -2,8 +2,7 @@
 """Programs that write, run on CuPy's arrays: what NumPy's hold then is copied back."""
 
 # CuPy has no types.
-# pyright: reportUnknownArgumentType=false
-# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
 

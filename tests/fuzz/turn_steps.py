@@ -5,10 +5,6 @@ Bodies are put together of words, so that no two of them hand on, copy, exchange
 write alike; whatever a loop knows is read when it is over.
 """
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

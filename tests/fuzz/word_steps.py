@@ -8,10 +8,6 @@ row, ``{c}`` is a small number, ``{v}`` a value that stretches to ``x``, ``{s}``
 statement, ``{r}`` how many turns. Equal words are replaced alike.
 """
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-
 from __future__ import annotations
 
 import re

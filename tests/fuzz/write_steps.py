@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The statements of random programs that write, each of a feature that is counted."""
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
 import random

@@ -3,7 +3,7 @@
 
 # cuda.bindings ships no types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+# pyright: reportAttributeAccessIssue=false
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations and classic programs on a device, in new arrays and in given buffers."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from functools import partial

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Host programs on a device: streams, their order, and memory that goes round."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingImports=false
+# pyright: reportMissingImports=false
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 """Scatters, solvers and transforms of arrays of torch and CuPy, against NumPy's."""
 
 # Arrays of several libraries have no common static type.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 """Loops of launches on a real device, where conditions are waited for."""
 
 # Carried values have no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Torch's words on CUDA tensors give what torch gives there."""
 
-# torch has partial types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import Any

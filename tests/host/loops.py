@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random programs of loops and conditions whose statements depend on the indices."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 import random

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs run on one rank and on many; random ones, too."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import re

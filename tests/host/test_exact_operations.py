@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels that stand for operations of the library give its bits."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportPrivateUsage=false
+# pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 

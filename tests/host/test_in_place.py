@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements whose result lies in what they read."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from functools import partial

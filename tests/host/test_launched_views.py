@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launched views of an operand are views where an alias was asked for."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frees by lifetime, and streams for what does not depend on each other."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import gc

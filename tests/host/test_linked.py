@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs whose form was seen before run in one go, as they first ran in pieces."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
-# pyright: reportPrivateUsage=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportPrivateUsage=false
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What libraries refuse, or round in their own way, linked programs do as well."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

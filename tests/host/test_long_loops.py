@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Long loops whose turns differ in where rows lie alone are loops of the program."""
 
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from dataclasses import replace

@@ -2,8 +2,7 @@
 """Loops change the caller's arrays in place, where nobody else has them meanwhile."""
 
 # Carried values have no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks in a grid, tensors that one rank owns, and the exchanges that these need."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from dataclasses import replace

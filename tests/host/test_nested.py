@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that launch programs."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each operation gives what NumPy gives, in new arrays and in the caller's buffers."""
 
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs launched from Python and from native code while their stream records."""
 
-# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import ctypes

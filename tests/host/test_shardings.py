@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs over several ranks give what one gives, with the fewest collectives."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Outputs that are given lie apart: one that is written over another is refused."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownVariableType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 """An axis bound to streams becomes a loop over that axis."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which stream waits for which, on a device that only writes it down."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
 
 from __future__ import annotations

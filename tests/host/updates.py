@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random statements that write into one another's operands, views and inputs."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 import random

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fusions are frozen; copies of them, and of what runs them, work."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownVariableType=false
-
 from __future__ import annotations
 
 import copy

@@ -2,7 +2,7 @@
 """Kernels from schedules: what is loaded, kept, folded and stored, and by whom."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loops whose operations wait for each other, several vectors side by side."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bounds from below hold for what is computed, and are found where they serve."""
 
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
-
 from __future__ import annotations
 
 import math

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loops that end where a piece of what was joined or padded does."""
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is tiled or wrapped is read without remainders, whatever the period."""
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 

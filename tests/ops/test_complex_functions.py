@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of complex numbers against NumPy's, part by part."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
 
 from __future__ import annotations

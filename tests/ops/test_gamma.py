@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The logarithm of the gamma function against more digits."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The inverses of erf and erfc, one number at a time, against 40 digits."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 

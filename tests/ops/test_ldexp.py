@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ldexp is exact, and rounds once, where its results are subnormal too."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 

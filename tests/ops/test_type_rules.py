@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each function gives the dtype that NumPy gives, for all dtypes and pairs."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import itertools

@@ -12,9 +12,7 @@ as ``dieharder -a -g 200``.
 """
 
 # Numba and SciPy carry no types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
-# pyright: reportUntypedFunctionDecorator=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 # SciPy carries no types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # SciPy carries no types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations

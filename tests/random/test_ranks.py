@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-# What is drawn has no static type.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """No schedule can be seen in what is drawn: the bits are the same."""
 
-# What is drawn has no static type.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 from dataclasses import replace

@@ -2,8 +2,8 @@
 """Draws in torch's words: a run repeats under ``torch.manual_seed``."""
 
 # What is drawn has no static type.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 

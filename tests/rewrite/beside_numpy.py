@@ -2,7 +2,7 @@
 """What a function returns, and does to its arguments, beside NumPy."""
 
 # What a traced function is given has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

@@ -1,11 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes on with a value reads it where it was computed, though an array has it."""
 
-# What a traced function is given has no static type.
-# pyright: reportUnknownParameterType=false, reportMissingParameterType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -2,8 +2,7 @@
 """Sums of a way back that are multiples of one another are added up once."""
 
 # What is differentiated has no static type.
-# pyright: reportUnknownParameterType=false, reportUnknownMemberType=false
-# pyright: reportUnknownLambdaType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations

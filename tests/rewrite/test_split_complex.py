@@ -2,7 +2,7 @@
 """Every complex tensor becomes a pair of real ones."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

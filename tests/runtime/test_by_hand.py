@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A CPU kernel is launched by hand, as dumped and as changed."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 

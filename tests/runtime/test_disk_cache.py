@@ -2,8 +2,7 @@
 """Kernels that outlive their process: found, never out of date, never a crash."""
 
 # pyright: reportPrivateUsage=false, reportUnknownLambdaType=false
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The folder of machine code: what is whole and trusted is found, all else missed."""
 
-# pyright: reportPrivateUsage=false
-
 from __future__ import annotations
 
 import errno

@@ -2,8 +2,7 @@
 """What a process takes for its own code is what runs in it, whatever files change."""
 
 # pyright: reportPrivateUsage=false, reportUnknownLambdaType=false
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

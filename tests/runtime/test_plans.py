@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was decided once is looked up: by every process, and never out of date."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownVariableType=false
-
 from __future__ import annotations
 
 import os

@@ -2,7 +2,7 @@
 """Plans and their host programs, and the cache of kernels below them."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

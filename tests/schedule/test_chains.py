@@ -2,9 +2,7 @@
 """Loops that pass arrays on to each other run in one kernel of a CPU, row by row."""
 
 # What a traced function is given has no static type.
-# pyright: reportUnknownParameterType=false, reportMissingParameterType=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 

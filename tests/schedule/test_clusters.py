@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows that a cluster of blocks shares: which, by how many blocks, and if right."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 

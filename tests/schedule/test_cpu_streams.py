@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A CPU kernel walks through several places of memory only where it waits for it."""
-# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Few rows that no block keeps: blocks share them, in a launch for each pass."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

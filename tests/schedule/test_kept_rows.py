@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows that a block keeps: what steps beyond their end hold, and what is copied."""
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

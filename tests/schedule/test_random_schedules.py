@@ -2,7 +2,7 @@
 """Any legal schedule of a fusion gives what NumPy gives for the unscheduled one."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

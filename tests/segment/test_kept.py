@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pieces as numbers: what is read back is what was written."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownVariableType=false
-
 from __future__ import annotations
 
 import pickle

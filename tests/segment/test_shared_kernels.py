@@ -1,11 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What lies alike shares a kernel: updates of arrays, results of one shape, borders."""
 
-# What a traced function is given has no static type.
-# pyright: reportUnknownParameterType=false, reportMissingParameterType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps of a loop that say the same are cut so that they are the same kernel."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownVariableType=false
-
 from __future__ import annotations
 
 from typing import Any

@@ -3,7 +3,7 @@
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false, reportMissingImports=false
+# pyright: reportMissingImports=false
 
 from __future__ import annotations
 

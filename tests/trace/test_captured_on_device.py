@@ -4,10 +4,6 @@
 Their class is one of this file, with memory of the CPU: CuPy's is not needed to trace.
 """
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import Any

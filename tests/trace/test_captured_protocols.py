@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captured objects that show memory by an array protocol, and have attributes."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations

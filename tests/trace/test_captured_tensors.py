@@ -2,9 +2,8 @@
 """Tensors from outside that a function writes hold what plain Python leaves in them."""
 
 # torch has partial types, and what a traced function is given has none.
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 

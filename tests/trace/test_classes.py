@@ -2,8 +2,8 @@
 """A stand-in is of the class of what it stands for, wherever Python asks."""
 
 # What a traced function is given has no static type.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 

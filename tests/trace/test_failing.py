@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls that fail half-way leave in arrays what NumPy leaves in them."""
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
 import _thread

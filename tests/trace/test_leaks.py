@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a function writes outside itself while it is traced is warned of."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 import inspect

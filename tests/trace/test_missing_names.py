@@ -2,8 +2,7 @@
 """A name that is missing while a function is traced is noticed when it comes."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 

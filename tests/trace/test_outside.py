@@ -1,11 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays from outside are assigned to in each call, as arguments are."""
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false
-
 from __future__ import annotations
 
 import ctypes

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of complex numbers are assigned to, and updates touch an array first."""
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What cannot be traced is refused: the error, the advice, the line."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 

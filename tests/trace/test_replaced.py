@@ -3,7 +3,6 @@
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
-# pyright: reportUnknownParameterType=false
 
 from __future__ import annotations
 

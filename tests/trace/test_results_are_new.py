@@ -2,9 +2,7 @@
 """What NumPy's functions give is a new array, or a view of what they are given."""
 
 # What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 

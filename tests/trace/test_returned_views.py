@@ -2,9 +2,7 @@
 """A view of an argument that was assigned to is returned as one."""
 
 # What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

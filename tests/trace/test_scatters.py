@@ -2,9 +2,7 @@
 """Arrays of integers choose what is read and what is assigned, as NumPy has it."""
 
 # What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 

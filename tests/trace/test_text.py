@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The text of traced functions."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import re

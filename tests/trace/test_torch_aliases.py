@@ -1,11 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What shares memory in torch is seen changed, and what is a copy there is not."""
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportUnknownMemberType=false
-# pyright: reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a function has a corner, torch's words have the slope that torch takes."""
 
-# torch has partial types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

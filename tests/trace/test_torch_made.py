@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors that torch makes inside of a function may be written, under every name."""
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -2,8 +2,6 @@
 """What torch copies is a copy, and views of tensors that were written are views."""
 
 # Torch has no types here, and what a traced function is given has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
 # pyright: reportMissingImports=false
 
 from __future__ import annotations

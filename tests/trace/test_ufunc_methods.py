@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``reduce`` and ``accumulate`` of ufuncs give what NumPy's give."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 from typing import Any

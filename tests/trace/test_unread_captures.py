@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays from outside of which no element is read are not read again for nothing."""
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
 import gc

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A loop that a trace unrolls hundreds of times is named, once."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import warnings

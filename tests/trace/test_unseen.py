@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What nfuser does with the text of a function is not watched as its values are."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import sys

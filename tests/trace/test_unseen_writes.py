@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Python calls by itself and writes into an array from outside is refused."""
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from collections import defaultdict

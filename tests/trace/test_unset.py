@@ -2,8 +2,7 @@
 """Arrays of ``np.empty`` are not written before the function writes them."""
 
 # What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
 # pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of captured arrays, and what nfuser.numpy makes of captured ones."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 from types import SimpleNamespace

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Spans as ranges of other people's profilers: of torch's, and of NVTX."""
 
-# What is looked up in libraries has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import sys

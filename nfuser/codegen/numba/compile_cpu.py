@@ -2,9 +2,7 @@
 """Compile one emitted CPU kernel to an object file."""
 
 # Numba carries few types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
-# pyright: reportPrivateUsage=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

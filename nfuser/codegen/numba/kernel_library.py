@@ -8,9 +8,7 @@ bring counts together, and no engine, which would keep its code for ever.
 
 # Numba carries few types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportPrivateUsage=false
-# pyright: reportMissingTypeStubs=false, reportUntypedBaseClass=false
-# pyright: reportIncompatibleVariableOverride=false, reportAttributeAccessIssue=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ operator means is asked of Numba all the same, once for the types of its operand
 
 # Numba and llvmlite carry few types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
-# pyright: reportMissingTypeStubs=false, reportPrivateUsage=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

@@ -7,8 +7,6 @@ first compilation of a process. Kernels are loops, arithmetic and primitives.
 
 # Numba carries few types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
-# pyright: reportMissingTypeStubs=false, reportUntypedBaseClass=false
 # pyright: reportIncompatibleVariableOverride=false
 
 from __future__ import annotations

@@ -8,8 +8,7 @@ changed, this takes their place.
 
 # Numba and llvmlite carry few types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingImports=false
-# pyright: reportAttributeAccessIssue=false, reportPrivateImportUsage=false
+# pyright: reportMissingImports=false, reportPrivateImportUsage=false
 
 from __future__ import annotations
 

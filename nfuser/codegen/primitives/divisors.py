@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Greatest common divisors, as LLVM IR for the CPU and for CUDA alike."""
 
-# llvmlite carries no types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import Any

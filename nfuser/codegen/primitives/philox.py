@@ -7,10 +7,6 @@ integers of 64, of which the upper half is known to be 0: so a product is one
 multiplication of halves, in vectors as well.
 """
 
-# llvmlite carries no types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """NumPy's arrays as torch's tensors and back, in memory of both where that can be."""
 
-# torch has partial types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
 import sys

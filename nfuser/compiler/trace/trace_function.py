@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run a function over stand-ins and keep what it did as a fusion."""
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-
 from __future__ import annotations
 
 import dis

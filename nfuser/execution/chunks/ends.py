@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What becomes of the outputs of a pass: picked apart, folded by trees, carried on."""
 
-# Dask has no static types that a strict checker could use.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from dataclasses import dataclass

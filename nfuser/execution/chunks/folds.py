@@ -6,8 +6,7 @@ rounded once, at the end; parts combine in one order, whoever computes them.
 """
 
 # Parts of many dtypes have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

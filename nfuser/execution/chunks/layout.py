@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One call on arrays in chunks, as far as it is laid out: what is held, and where."""
 
-# Dask has no static types that a strict checker could use.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One pass over the data: the stage that each task runs, and what its outputs are."""
 
-# Numbers of many dtypes have no common static type.
-# pyright: reportUnknownVariableType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a fusion and arrays in chunks to arrays in chunks: stages, level by level."""
 
-# Dask has no static types that a strict checker could use.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 import warnings

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a call on arrays in chunks will do: steps, with their tasks and their bytes."""
 
-# Dask has no static types that a strict checker could use.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from math import prod

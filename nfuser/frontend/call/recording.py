@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether torch records a call: then it is one operation of its graph."""
 
-# What torch gives has no static type.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-
 from __future__ import annotations
 
 import sys

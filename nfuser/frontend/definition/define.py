@@ -4,10 +4,6 @@
 Each function takes the draft, then the arguments as they are recorded.
 """
 
-# Handles and numbers of many types.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

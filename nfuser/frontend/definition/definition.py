@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``nfuser.FusionDefinition``: a fusion built by hand, with nvFuser's Python names."""
 
-# Arrays of five libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal

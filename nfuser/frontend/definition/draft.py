@@ -3,7 +3,6 @@
 
 # An operation of the table takes and gives what its name says; it has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 

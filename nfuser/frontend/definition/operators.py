@@ -6,9 +6,6 @@ one tensor; handles are kept in dicts and sets by what they are, and nfuser itse
 compares them by ``is`` and by name alone.
 """
 
-# An operation takes handles and numbers, and gives handles of many types.
-# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol

@@ -2,7 +2,6 @@
 """Calls with fixed forms of arguments: what ``f.bind`` returns."""
 
 # Arguments have no static type. What torch.compile follows calls what is fused.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportImportCycles=false
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ it calls is.
 """
 
 # What torch keeps for itself has no static type; operators call what is fused.
-# pyright: reportUnknownMemberType=false, reportImportCycles=false
+# pyright: reportImportCycles=false
 
 from __future__ import annotations
 

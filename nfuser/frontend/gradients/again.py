@@ -2,8 +2,7 @@
 """The plan of a call that is computed again, on the way back through it."""
 
 # What is called has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportPrivateUsage=false
+# pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 

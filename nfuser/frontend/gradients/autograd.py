@@ -10,7 +10,7 @@ That is a call of a fused function, so that torch can record it as well.
 
 # What torch gives has no static type.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportPrivateUsage=false
+# pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 

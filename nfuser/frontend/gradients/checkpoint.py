@@ -2,7 +2,6 @@
 """``nfuser.checkpoint``: parts of a function of which the user says what is kept."""
 
 # What is called has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnnecessaryIsInstance=false
 
 from __future__ import annotations

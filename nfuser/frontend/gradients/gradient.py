@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``nfuser.grad`` and ``nfuser.value_and_grad``."""
 
-# What is differentiated has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``nfuser.jacfwd``, ``nfuser.jacrev`` and ``nfuser.hessian``."""
 
-# What is differentiated has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

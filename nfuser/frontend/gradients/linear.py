@@ -2,8 +2,7 @@
 """``nfuser.vjp``, ``nfuser.jvp`` and ``nfuser.stop_gradient``."""
 
 # What is differentiated has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportPrivateUsage=false
+# pyright: reportUnknownArgumentType=false, reportPrivateUsage=false
 
 from __future__ import annotations
 

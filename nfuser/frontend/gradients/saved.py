@@ -2,8 +2,7 @@
 """What a call keeps for the way back through it, told before it is made."""
 
 # What is called has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportPrivateUsage=false
+# pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 

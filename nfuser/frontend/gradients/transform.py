@@ -2,8 +2,7 @@
 """How a function of derivatives is fused, and what it says of itself."""
 
 # What is differentiated has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportPrivateUsage=false
+# pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What native code asks Python: whether arrays lie apart, what results are made of."""
 
-# Arguments have no static type.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

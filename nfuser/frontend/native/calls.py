@@ -6,8 +6,7 @@ code itself read of the arguments, and a function that is asked where Python mus
 """
 
 # Arguments have no static type.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 

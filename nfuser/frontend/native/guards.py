@@ -6,8 +6,7 @@ Where another object lies, or a value can change in another way, Python is asked
 """
 
 # Captured values have no static type.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 """Numbers that are a logarithm of one word, or a power of one."""
 
 # NumPy's functions of values of any type have no known types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Outputs that are written into inputs."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 

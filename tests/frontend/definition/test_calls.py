@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a definition offers beside its outputs: checks, profiles, repros, insight."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
 
 from __future__ import annotations

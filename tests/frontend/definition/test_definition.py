@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Definitions: inputs, outputs, what is counted, what is printed."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -2,8 +2,8 @@
 """Draws of definitions: the numbers of ``nfuser.random``, named by seed and offset."""
 
 # Handles and what is drawn have no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a definition refuses: while it is written."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 import re

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sizes that are computed of numbers, sizes and inputs before the kernels run."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 

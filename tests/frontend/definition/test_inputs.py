@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inputs of a call: what fits a definition, and what is refused by name."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What operations of fd.ops give where nvFuser decides, and not NumPy."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

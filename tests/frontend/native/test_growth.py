@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Native calls over and over: memory, threads, what fails in the middle."""
 
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

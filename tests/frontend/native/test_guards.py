@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captured values that native code compares: what holds others, and functions bound."""
 
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
-
 from __future__ import annotations
 
 from functools import partial

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Native calls are installed once, however many threads come first."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Torch tensors served by native code, and what of theirs it has to tell apart."""
 
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of another module, with loops of their own."""
 
-# What a traced function is given has no static type.
-# pyright: reportUnknownParameterType=false, reportMissingParameterType=false
-# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from typing import Any

@@ -3,8 +3,7 @@
 
 # Carried values have no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
-# pyright: reportMissingParameterType=false
+# pyright: reportUnknownParameterType=false, reportMissingParameterType=false
 
 from __future__ import annotations
 

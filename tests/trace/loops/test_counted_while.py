@@ -1,11 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a condition says of a number that turns count: places that are there."""
 
-# What a traced function is given has no static type.
-# pyright: reportUnknownParameterType=false, reportMissingParameterType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python's max and min choose among numbers of arrays."""
 
-# What a traced function is given has no static type.
-# pyright: reportUnknownParameterType=false, reportMissingParameterType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What loops and branches of plain Python cannot be is said by name, with the line."""
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -2,9 +2,8 @@
 """Loops and branches of plain Python stay what they are, and do what Python does."""
 
 # What a traced function is given has no static type.
-# pyright: reportUnknownParameterType=false, reportMissingParameterType=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 """A branch in a branch runs a few times more while tracing, not twice as often."""
 
 # What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
 # pyright: reportPrivateUsage=false
 
 from __future__ import annotations

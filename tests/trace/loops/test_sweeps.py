@@ -2,9 +2,7 @@
 """Loops whose turns read each other element by element are one kernel each."""
 
 # What a traced function is given has no static type.
-# pyright: reportUnknownParameterType=false, reportMissingParameterType=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 

@@ -2,9 +2,7 @@
 """What raises under NumPy raises here, though nobody reads what it would have given."""
 
 # What a traced function is given has no static type.
-# pyright: reportUnknownParameterType=false, reportMissingParameterType=false
-# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
-# pyright: reportUnknownArgumentType=false, reportUnusedExpression=false
+# pyright: reportUnusedExpression=false
 
 from __future__ import annotations
 

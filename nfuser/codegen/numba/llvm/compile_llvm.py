@@ -2,8 +2,7 @@
 """Compile LLVM's language to an object file, for any processor of this kind."""
 
 # llvmlite carries few types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 

@@ -7,9 +7,7 @@ collector ends them in any order.
 """
 
 # llvmlite carries no types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
-# pyright: reportUntypedBaseClass=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ wants ``__truncdfhf2``. A missing symbol would end the process.
 """
 
 # llvmlite ships no types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 

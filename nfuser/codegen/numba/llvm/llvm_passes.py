@@ -6,8 +6,7 @@ class behind one that does nothing. Each kernel would leave 80 kB and more behin
 """
 
 # llvmlite carries few types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportPrivateUsage=false
+# pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 

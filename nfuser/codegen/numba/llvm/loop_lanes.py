@@ -6,9 +6,7 @@ the loop is not there yet. Once all blocks are, that jump gets the numbers.
 """
 
 # llvmlite carries no types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
-# pyright: reportUnknownParameterType=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

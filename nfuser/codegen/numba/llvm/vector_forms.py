@@ -2,7 +2,7 @@
 """Functions of vectors, which LLVM calls in loops that it vectorizes."""
 
 # llvmlite carries no types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 

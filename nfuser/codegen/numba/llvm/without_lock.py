@@ -5,10 +5,6 @@ llvmlite lets one thread at a time ask LLVM anything. LLVM itself asks for less:
 two threads have the same context, target machine or builder of passes.
 """
 
-# llvmlite carries no types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportMissingTypeStubs=false
-
 from __future__ import annotations
 
 import ctypes

@@ -2,8 +2,6 @@
 """How Numba typed a call: kernels make few kinds of calls, each very many times."""
 
 # Numba carries few types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
 # pyright: reportAttributeAccessIssue=false
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numba follows how long variables live after each pass: kernels need it nowhere."""
 
-# Numba carries few types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from contextlib import contextmanager

@@ -9,7 +9,6 @@ compensated sums would be optimised away.
 """
 
 # Numba carries no types.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 # pyright: reportUnsupportedDunderAll=false
 
 from __future__ import annotations

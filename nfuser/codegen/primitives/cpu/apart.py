@@ -8,7 +8,6 @@ calls those in the loops that it vectorizes.
 
 # llvmlite carries no types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
 
 from __future__ import annotations
 

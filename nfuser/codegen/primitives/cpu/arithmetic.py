@@ -2,8 +2,7 @@
 """Arithmetic, bits, comparisons and casts on the CPU, with NumPy's edge cases."""
 
 # Numba and llvmlite carry no types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 """Casts between the dtypes of kernels on the CPU, as `astype` does them."""
 
 # Numba and llvmlite carry no types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 """The elementwise primitives of the CPU: arithmetic, and functions of floats."""
 
 # Numba and llvmlite carry no types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 """What the processor has that Numba compiles for: this one, or the one it is told."""
 
 # Numba and llvmlite carry few types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 

@@ -4,10 +4,6 @@
 There LLVM would call library functions that are not part of every process.
 """
 
-# Numba and llvmlite carry few types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
-
 from __future__ import annotations
 
 from functools import cache

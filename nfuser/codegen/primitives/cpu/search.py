@@ -10,7 +10,7 @@ asked for meanwhile, as no processor looks for it beyond the end of a loop.
 
 # Numba and llvmlite carry no types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

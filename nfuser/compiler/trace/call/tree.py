@@ -6,7 +6,6 @@ Classes of other libraries take part once they are among ``NODES``.
 
 # What a traced function is given, and gives, has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 

@@ -6,10 +6,6 @@ else that the function can read, numbers foremost, is a constant of the trace: w
 changed, the function is traced again. Nothing stale is ever used.
 """
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from dataclasses import replace

@@ -5,10 +5,6 @@ A trace keeps arrays that plain NumPy makes inside the function, as they follow 
 what is watched. That holds while only NumPy, scipy and the like were called.
 """
 
-# What a traced function calls has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 import sys

@@ -9,7 +9,6 @@ function runs that may write.
 """
 
 # What a user holds has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
 # pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ window is a constant of the trace.
 
 # What a traced function is given, and gives, has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 

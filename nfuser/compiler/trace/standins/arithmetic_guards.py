@@ -7,8 +7,7 @@ it ends otherwise is traced again, and there Python raises in the user's own lin
 """
 
 # What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 

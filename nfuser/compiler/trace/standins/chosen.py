@@ -7,9 +7,8 @@ under the same mask is put back to its places. So nobody asks how many there are
 """
 
 # What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-# pyright: reportPrivateUsage=false
+# pyright: reportUnknownVariableType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 

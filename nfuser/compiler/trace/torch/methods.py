@@ -7,7 +7,6 @@ What has no fused form is refused, with what to write.
 
 # What a traced function is given, and gives, has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 

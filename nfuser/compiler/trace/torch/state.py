@@ -4,10 +4,6 @@
 A trace that depends on it is told, as of a global that it read.
 """
 
-# torch has partial types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
 import sys

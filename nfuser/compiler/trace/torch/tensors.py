@@ -2,8 +2,7 @@
 """The dialect of torch's tensors: their dtypes, methods, and how operands meet."""
 
 # torch has partial types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 

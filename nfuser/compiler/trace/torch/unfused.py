@@ -7,7 +7,7 @@ and operators are torch's own; what torch does not have is NumPy's.
 
 # What a plain function is given, and gives, has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 

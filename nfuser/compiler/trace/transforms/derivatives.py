@@ -3,7 +3,7 @@
 
 # What a traced function is given, and gives, has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportPrivateUsage=false
+# pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """All derivatives of a run at once: each row of a Jacobian is a row of one program."""
 
-# What a traced function gives has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -7,8 +7,7 @@ it is over, and warns of those that something still holds.
 """
 
 # What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

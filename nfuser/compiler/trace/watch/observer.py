@@ -6,10 +6,6 @@ method called in a loop, an operator of a class, what a library calls back. A fu
 of the user's that runs unannounced is read then; a look into the environment is noted.
 """
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 import gc

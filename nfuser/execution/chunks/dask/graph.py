@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dask's side: arrays, layers, windows, trees. Dask is imported at its first use."""
 
-# Dask has no static types that a strict checker could use.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from importlib import import_module

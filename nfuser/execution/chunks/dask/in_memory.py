@@ -6,8 +6,7 @@ is put in order whenever the task runs, and a second task that gives it its name
 """
 
 # Dask has no static types that a strict checker could use.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expressions that Dask computes of whole arrays: moves across chunks, and products."""
 
-# Dask has no static types that a strict checker could use.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 import itertools

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trees that combine the parts of chunks, and passes that their last tasks run."""
 
-# Dask has no static types that a strict checker could use.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from itertools import pairwise, product

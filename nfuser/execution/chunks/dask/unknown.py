@@ -5,10 +5,6 @@ They are taken for arrays of another size, of which nothing but the number of ch
 right. So the fusion must be one to which sizes mean nothing.
 """
 
-# Dask has no static types that a strict checker could use.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from contextlib import contextmanager

@@ -7,7 +7,6 @@ finds kernels on disk that other workers compiled.
 
 # Chunks have no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a process has built for the stages of its tasks, and calls of known forms."""
 
-# Chunks have no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from itertools import count

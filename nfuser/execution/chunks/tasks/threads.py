@@ -5,9 +5,6 @@ Kernels of one process share its helping threads. Beside other workers of the sa
 machine there must not be more of them than the worker was given.
 """
 
-# Dask has no static types that a strict checker could use.
-# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
-
 from __future__ import annotations
 
 import multiprocessing

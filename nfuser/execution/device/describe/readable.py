@@ -6,7 +6,6 @@ fields of records lie between others. Whoever copies says so and counts it.
 """
 
 # Arrays of several libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownMemberType=false
 
 from __future__ import annotations

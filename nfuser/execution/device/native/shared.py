@@ -7,8 +7,7 @@ builds and on other Pythons, there are no native calls, and Python does the same
 """
 
 # ctypes and llvmlite carry few types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 

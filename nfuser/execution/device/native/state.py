@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The records of one fused function, where native code finds them."""
 
-# NumPy's arrays of any shape.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loops that fail: what turns have made of the caller's arrays is copied there."""
 
-# Arrays of several libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

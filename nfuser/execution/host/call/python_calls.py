@@ -3,7 +3,6 @@
 
 # Arrays of several libraries have no common static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 

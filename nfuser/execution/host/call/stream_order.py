@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which stream waits for which, and when memory may be given to others."""
 
-# Arrays of several libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks that are threads of this process, for NumPy arrays."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from math import prod

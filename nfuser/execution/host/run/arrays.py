@@ -5,10 +5,6 @@ Each operation takes ``out``, which may be None but for those that sort. Index
 expressions make views in all libraries, so what they have in common is a base class.
 """
 
-# Arrays of several libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

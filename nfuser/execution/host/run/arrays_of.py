@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which operations a host program uses: those of the library of its arrays."""
 
-# Arrays of several libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from typing import Any

@@ -2,8 +2,7 @@
 """Check what the caller gives to a host program, before anything runs."""
 
 # Arrays of several libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What CuPy and PyTorch do for a host program: operations, views, streams."""
 
-# Arrays of several libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from functools import cache

@@ -4,10 +4,6 @@
 A library that has a function under NumPy's name, with NumPy's options, needs no row.
 """
 
-# Arrays of several libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
-
 from __future__ import annotations
 
 from functools import partial

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``nfuser.HostIrEvaluator``: runs a host program, and compiles what it launches."""
 
-# Arrays of several libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from collections.abc import Mapping

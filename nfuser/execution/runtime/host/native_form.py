@@ -2,8 +2,7 @@
 """Calls of a ready program for inputs of one form, served natively."""
 
 # Arrays of several libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

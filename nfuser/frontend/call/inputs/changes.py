@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists and dicts that a fused function is passed and changes: the caller's own."""
 
-# What is in a nest has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from collections import Counter

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments that a fused function assigns to: what must hold of them, and after."""
 
-# Arrays of five libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 import sys

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of a definition: run, check, profile and explain them."""
 
-# Arrays of five libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from contextlib import contextmanager

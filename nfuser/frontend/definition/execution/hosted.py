@@ -6,8 +6,7 @@ one becomes a size: as an integer of its own, which a call computes and passes.
 """
 
 # A number is a Python one, or one of NumPy's.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ``fd.fec`` shows: the kernels and schedules of calls, under nvFuser's names."""
 
-# Arrays of five libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol

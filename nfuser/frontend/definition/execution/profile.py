@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one call of a definition took, by the clock."""
 
-# Arrays of five libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from threading import local

@@ -4,10 +4,6 @@
 ``NFUSER_REPRO=DIR`` names the folder in which they are written.
 """
 
-# Arrays of five libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 import hashlib

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run a definition: check the inputs of a call, find or make its plan, launch."""
 
-# Arrays of five libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from functools import partial

@@ -2,10 +2,6 @@
 
 """Operations of ``fd.ops`` that are more than one verb."""
 
-# The operands of an operation are handles and numbers of many types.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

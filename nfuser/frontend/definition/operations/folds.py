@@ -3,7 +3,6 @@
 
 # The operands of an operation are handles and numbers of many types.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 

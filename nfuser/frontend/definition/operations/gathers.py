@@ -6,10 +6,6 @@ refused; elements of an index tensor that name none read the nearest one, and ra
 where something is written.
 """
 
-# The operands of an operation are handles and numbers of many types.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 import math

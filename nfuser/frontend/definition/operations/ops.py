@@ -4,10 +4,6 @@
 Each function takes the draft, then what the user passed: handles and numbers.
 """
 
-# The table is made of operations of many forms.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 import inspect

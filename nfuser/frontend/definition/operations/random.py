@@ -6,10 +6,6 @@ stream 1. The same two give the same numbers again, those that a generator of
 ``nfuser.random`` with this state draws.
 """
 
-# The operands of an operation are handles and numbers of many types.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scans of ``fd.ops``."""
 
-# The operands of an operation are handles and numbers of many types.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -2,8 +2,7 @@
 """Operations of ``fd.ops`` on axes and extents, and slices."""
 
 # The operands of an operation are handles and numbers of many types.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

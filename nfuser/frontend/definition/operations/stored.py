@@ -7,8 +7,7 @@ even, and beyond the largest number to what the format has for it.
 """
 
 # Arrays of five libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

@@ -8,8 +8,7 @@ the loop. Where the processor has no such instruction, each number is loaded.
 """
 
 # llvmlite carries no types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 

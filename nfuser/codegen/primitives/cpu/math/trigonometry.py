@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trigonometric functions and their inverses on the CPU."""
 
-# llvmlite carries no types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
-
 from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, TypeAlias

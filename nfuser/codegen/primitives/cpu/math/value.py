@@ -5,10 +5,6 @@ Everything here emits straight-line IR: no branches and no calls but LLVM intrin
 that have vector forms, so that a loop around an expression stays vectorisable.
 """
 
-# llvmlite carries no types, so the builder and its values are Any here.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a name stands for that code reads, and where it is bound."""
 
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-
 from __future__ import annotations
 
 import builtins

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a captured value is read again: a name and the steps from there."""
 
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 

@@ -10,7 +10,6 @@ written in Cython, and Python says of no call to them who made it.
 
 # What a traced function is given, and gives, has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 

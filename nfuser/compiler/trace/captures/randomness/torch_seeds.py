@@ -7,10 +7,6 @@ gives another one in each replay. Where a number is needed of a generator of a G
 device is not asked: its seed and offset are the key, and the offset moves on.
 """
 
-# Generators of torch have no static type here.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 import hashlib

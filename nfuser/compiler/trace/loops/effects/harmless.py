@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which functions do nothing but return a value, so that one run may stand for all."""
 
-# What a user calls has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from functools import partial

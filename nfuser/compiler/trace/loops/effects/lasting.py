@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What lasts: effects, and writes into arrays, told before they happen."""
 
-# What a traced function holds has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from contextlib import contextmanager

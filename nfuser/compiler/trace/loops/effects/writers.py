@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of NumPy that write into what they are given, told before they do."""
 
-# What a user calls has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from functools import partial

@@ -1,11 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Branches of plain Python that hang on arrays: both sides run while tracing."""
 
-# What a traced function holds has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportPrivateUsage=false
-
 from __future__ import annotations
 
 from contextlib import contextmanager

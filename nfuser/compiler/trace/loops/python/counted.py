@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loops of plain Python between bounds that are computed of arrays."""
 
-# What a traced function holds has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportPrivateUsage=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

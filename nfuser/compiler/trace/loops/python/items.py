@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What loops run over that is as long as an array: rows, also in pairs or counted."""
 
-# What a traced function holds has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 from functools import partial

@@ -8,8 +8,6 @@ but compute and assign to arrays. A branch that hangs on an array is run on both
 
 # What a traced function holds has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
-# pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 

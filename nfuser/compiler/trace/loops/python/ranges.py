@@ -2,7 +2,6 @@
 """Ranges whose bounds may be open: sizes, and integers that the caller passes."""
 
 # What a traced function holds has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportPrivateUsage=false
 
 from __future__ import annotations

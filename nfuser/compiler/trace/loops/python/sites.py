@@ -6,10 +6,6 @@ it would find out the same about the bodies inside, running each several times, 
 on with those in them: once more for each level. So each body begins with what it found.
 """
 
-# What a traced function holds has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportPrivateUsage=false
-
 from __future__ import annotations
 
 import weakref

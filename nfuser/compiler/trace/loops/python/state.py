@@ -2,8 +2,7 @@
 """What a body can change: variables of the function, and arrays that were there."""
 
 # What a traced function holds has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportPrivateUsage=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

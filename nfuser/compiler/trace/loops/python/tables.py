@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What functions that are written anew ask of arrays: items of tables, and lengths."""
 
-# What a traced function holds has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -2,8 +2,7 @@
 """Run the body of a plain loop once, and find out what it carries on."""
 
 # What a traced function holds has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportPrivateUsage=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

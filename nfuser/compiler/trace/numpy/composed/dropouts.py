@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What dropout keeps, in NumPy's words, whoever drew what is dropped."""
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import Any

@@ -8,10 +8,6 @@ captured array. What it may have been made of besides, captured arrays, is compa
 each call; what cannot be compared is refused.
 """
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 import hashlib

@@ -2,7 +2,7 @@
 """Keywords and integers of NumPy's functions, as all that handle them take them."""
 
 # What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operators of a traced array, straight, reflected and in place."""
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

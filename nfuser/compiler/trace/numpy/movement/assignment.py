@@ -7,7 +7,6 @@ then holds a new version, which every name and every view of it sees.
 
 # What a traced function is given, and gives, has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys with a boolean mask: ``x[mask]``, ``x[1:, mask]``, and what is put there."""
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportPrivateUsage=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

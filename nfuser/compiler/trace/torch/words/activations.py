@@ -3,8 +3,6 @@
 
 # What a traced function is given, and gives, has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportUnknownMemberType=false
-# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 

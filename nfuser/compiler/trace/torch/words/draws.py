@@ -4,10 +4,6 @@
 ``torch.manual_seed`` makes a run repeat. The numbers are not those that torch draws.
 """
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -2,9 +2,7 @@
 """Losses of ``torch.nn.functional``, with its reductions."""
 
 # What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportUnknownMemberType=false
-# pyright: reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

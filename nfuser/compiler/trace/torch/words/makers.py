@@ -4,10 +4,6 @@
 Where all is known, torch itself makes it, as it does what asks for a gradient.
 """
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportUnknownMemberType=false
-
 from __future__ import annotations
 
 import sys

@@ -6,8 +6,7 @@ of it is stored, so that one that fails has changed nothing.
 """
 
 # Arrays of several libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

@@ -4,10 +4,6 @@
 The generator is passed to each run among its numbers, so one program serves all.
 """
 
-# Arrays of several libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from operator import attrgetter

@@ -2,8 +2,7 @@
 """What the library of the arrays computes in the program of a call."""
 
 # Arrays of several libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 

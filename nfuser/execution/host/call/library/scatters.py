@@ -9,7 +9,6 @@ index in order by its cuts, and else each looks for what goes to places of its o
 """
 
 # Arrays of several libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownMemberType=false
 
 from __future__ import annotations

@@ -6,9 +6,6 @@ calls perform these like kernels; other calls make them by the same function of 
 parameters, so that all calls of a kind give the same bits.
 """
 
-# Arrays of the library have no static type.
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 import ctypes

@@ -7,10 +7,6 @@ place, so the last one of a place ends with all of them. Every place is then wri
 often as it was named, with the same number: the bits are the same in each run.
 """
 
-# Arrays of several libraries have no common static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 import operator

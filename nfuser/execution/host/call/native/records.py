@@ -2,7 +2,6 @@
 """What records of calls have in common: how arrays must be alike, what is performed."""
 
 # Arguments have no static type.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums of products by the letters of their axes, two operands at a time."""
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from math import prod

@@ -2,10 +2,6 @@
 # ruff: noqa: N803 (an argument has the name that NumPy gives it)
 """Decompositions and solvers of matrices, which the array library computes."""
 
-# What a traced function is given, and gives, has no static type.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
-
 from __future__ import annotations
 
 import operator

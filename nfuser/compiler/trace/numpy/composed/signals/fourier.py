@@ -7,7 +7,6 @@ the size of the transform.
 
 # What a traced function is given, and gives, has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ A value that is in no bin is counted behind the last one, which nobody sees.
 
 # What a traced function is given, and gives, has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 
