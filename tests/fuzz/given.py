@@ -80,7 +80,7 @@ def _stretched(_: random.Random, x: Any) -> tuple[Any, View]:
     return x[:1].copy(), lambda base: np.broadcast_to(base, shape)
 
 
-_LAYOUTS: dict[str, tuple[float, Callable[[random.Random, Any], tuple[Any, View]]]] = {
+LAYOUTS: dict[str, tuple[float, Callable[[random.Random, Any], tuple[Any, View]]]] = {
     "contiguous": (40, lambda _, x: (x, lambda base: base)),
     "fortran": (12, lambda _, x: (np.asfortranarray(x), lambda base: base)),
     "placed": (32, _placed),
@@ -144,18 +144,18 @@ class Given:
             part = kind.choice(_OVERLAPS)
             return cls([longer], lambda held: part(held[0]), True)
         arrays = [_numbers(rng, shape, kind.choice(dtypes)) for _ in range(2)]
-        return cls.of(kind, arrays, _ON_DEVICE if on_device else tuple(_LAYOUTS))
+        return cls.of(kind, arrays, _ON_DEVICE if on_device else tuple(LAYOUTS))
 
     @classmethod
     def of(
         cls, rng: random.Random, arrays: list[Any], names: tuple[str, ...] = USUAL
     ) -> Given:
         """Return arrays of these values that lie in random ways, of some names."""
-        weights = [_LAYOUTS[name][0] for name in names]
+        weights = [LAYOUTS[name][0] for name in names]
         held: list[Any] = []
         views: list[View] = []
         for x in arrays:
-            base, view = _LAYOUTS[rng.choices(names, weights)[0]][1](rng, x)
+            base, view = LAYOUTS[rng.choices(names, weights)[0]][1](rng, x)
             held.append(base)
             views.append(view)
         return cls(

@@ -15,6 +15,7 @@ from tests.fuzz import chain_programs as chain
 from tests.fuzz import element_programs as element
 from tests.fuzz import failing_programs as failing
 from tests.fuzz import flow_programs as flow
+from tests.fuzz import form_programs as form
 from tests.fuzz import short_programs as short
 from tests.fuzz import sweep_programs as sweep
 from tests.fuzz import write_programs as write
@@ -63,7 +64,12 @@ def _short(seed: int, backend: str) -> None:
     short.compare(seed, backend, Counter())
 
 
+def _form(seed: int, backend: str) -> None:
+    form.compare(seed, backend, Counter())
+
+
 GENERATORS = {
+    "form": _form,
     "write": _write,
     "short": _short,
     "flow": _flow,
@@ -76,11 +82,12 @@ GENERATORS = {
     "shapes": partial(_checked, shapes=True),
 }
 _ORDER = (
-    *("write", "short", "flow", "short", "write", "sweep", "short", "fuzz"),
-    *("failing", "short", "element", "write", "short", "flow", "chain", "short"),
-    *("write", "assign", "short", "element", "sweep", "short", "write", "shapes"),
+    *("write", "form", "short", "form", "flow", "short", "form", "write", "sweep"),
+    *("form", "short", "fuzz", "form", "failing", "short", "form", "element", "write"),
+    *("form", "short", "flow", "form", "chain", "short", "form", "write", "assign"),
+    *("form", "short", "element", "form", "sweep", "short", "form", "write", "shapes"),
 )
-_ON_BOTH = ("write", "short", "assign", "failing", "flow")
+_ON_BOTH = ("write", "short", "assign", "failing", "flow", "form")
 
 
 def turns(first: int, count: int) -> Iterator[tuple[str, int, str]]:
