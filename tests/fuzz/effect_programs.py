@@ -24,6 +24,7 @@ import numpy as np
 
 import nfuser
 from nfuser.errors import NfuserError
+from tests.fuzz.comparing import is_refusal
 from tests.fuzz.loaded import loaded
 
 _HEAD = """\
@@ -195,7 +196,7 @@ def compare(text: str, name: str, seed: int, tally: Tally) -> None:
             before = _called(space, lambda *_: (0.0, 0.0), turn)
             # What a function does beside computing happens while it is traced.
             is_silent = turn and repr(found) == repr((*wanted[:3], *before[3:]))
-            if isinstance(found[0], NfuserError):
+            if is_refusal(found[0]):
                 if found[1:3] != before[1:3]:
                     message = (
                         f"{found[0]}\nafter {found[1:3]} was left of {before[1:3]}"

@@ -19,6 +19,7 @@ import numpy as np
 import nfuser
 from nfuser.errors import NfuserError
 from tests.fuzz.classic_programs import classic
+from tests.fuzz.comparing import is_refusal
 from tests.fuzz.given import Given, integers, kinds
 from tests.fuzz.loaded import loaded
 
@@ -336,7 +337,7 @@ def _call(
         return _RAISED
     done, found = _outcome(fused, [*mine, *more])
     if done == "raised":
-        if not isinstance(found, NfuserError):
+        if not is_refusal(found):
             raise found
         REFUSALS[str(found).partition("\n")[0]] += 1
         return "refused"

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from nfuser.errors import HostError, NfuserError
+from tests.fuzz.comparing import is_refusal
 from tests.fuzz.given import Given, kinds
 from tests.fuzz.growing import SHAPES, Program
 from tests.fuzz.loaded import loaded
@@ -134,7 +135,9 @@ def _one_call(
     outside[...] = before
     done, found = outcome(fused, [*mine, *numbers])
     what = f"for {[x.shape for x in mine]} {numbers}\n{text}"
-    is_refused = done == "raised" and isinstance(found, NfuserError)
+    is_refused = done == "raised" and (
+        is_refusal(found) or (how == "raised" and isinstance(found, NfuserError))
+    )
     is_as_before = all(
         np.array_equal(x, y, equal_nan=True)
         for x, y in zip((*mine, outside), (*untouched, before), strict=True)

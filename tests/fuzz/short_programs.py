@@ -24,6 +24,7 @@ import numpy as np
 
 import nfuser
 from nfuser.errors import AxisError, NfuserError, ShapeError
+from tests.fuzz import comparing
 from tests.fuzz.backends import BACKENDS
 from tests.fuzz.given import USUAL, Given
 from tests.fuzz.loaded import loaded
@@ -115,8 +116,8 @@ class Side:
         found = [(f"argument {k}", x) for k, x in enumerate(self.args)]
         found += [(f"OWN {k}", x) for k, x in enumerate(self.outside)]
         if self.how == "returned":
-            found += _leaves(self.result, "result")
-        return [leaf for what, x in found for leaf in _leaves(x, what)]
+            found += comparing.leaves(self.result, "result")
+        return [leaf for what, x in found for leaf in comparing.leaves(x, what)]
 
 
 _CHOSEN = re.compile(r"[^.]m(ax|in)\(| if |^ +(for|while) ", re.MULTILINE)
@@ -138,14 +139,6 @@ def _is_clipped(text: str) -> bool:
     )
     by_arrays = any(re.search(r"\b[ij]\b", key) for key in reads)
     return by_arrays or bool(_LATER.search(program))
-
-
-def _leaves(value: Any, what: str) -> list[tuple[str, Any]]:
-    if isinstance(value, list | tuple):
-        return [y for k, x in enumerate(value) for y in _leaves(x, f"{what}[{k}]")]
-    if isinstance(value, dict):
-        return [y for k, x in value.items() for y in _leaves(x, f"{what}[{k!r}]")]
-    return [(what, value)]
 
 
 def _beside(text: str, writer: Writer) -> list[str]:
@@ -190,6 +183,7 @@ def compare(seed: int, backend: str, tally: Counter[str]) -> None:
         outside = [owner.g, owner.h] if owner is not None else []
         what = f"seed {seed}\n{text}"
         fused = nfuser.fuse(plain, backend=backend)
+        kept: list[tuple[Any, Any]] = []
         for _ in range(rng.choice((1, 2, 2, 3))):
             extents = _extents(rng)
             is_harsh = rng.random() < _HARSH
@@ -199,8 +193,11 @@ def compare(seed: int, backend: str, tally: Counter[str]) -> None:
                 if rng.random() < 0.3:
                     space["RATE"] = rng.choice((1, 2, 3, 0.5))
                 listed = [more[x] for x in beside]
-                _one_call(plain, fused, outside, given, listed, tally, what)
+                other = _one_call(plain, fused, outside, given, listed, tally, what)
+                kept += comparing.own(other.state(), outside)
                 given.change(rng)
+        if said := comparing.changed(kept):
+            raise AssertionError(f"a later call changed {said} {what}")
 
 
 def require_same(wanted: Any, found: Any, what: str) -> None:
@@ -220,6 +217,14 @@ def require_same(wanted: Any, found: Any, what: str) -> None:
         require_near(a[both], c[both], what)
 
 
+def require_form(wanted: Any, found: Any, what: str) -> None:
+    """Refuse what lies in memory in another order, or that nobody may write."""
+    if _MAY_SKIP.search(what) or not isinstance(wanted, np.ndarray):
+        return  # what loops and branches give is theirs
+    if said := comparing.lying(wanted, np.asarray(found)):
+        raise AssertionError(f"{said} {what}")
+
+
 def _put(arrays: list[Any], values: list[Any]) -> None:
     for x, value in zip(arrays, values, strict=True):
         x[...] = value
@@ -233,7 +238,7 @@ def _one_call(
     beside: list[Any],
     tally: Counter[str],
     text: str,
-) -> None:
+) -> Side:
     (own, theirs), (held, mine), (_, before) = (given.copies() for _ in range(3))
     first = [x.copy() for x in outside]
     one = Side(plain, [*theirs, *copy.deepcopy(beside)], outside)
@@ -243,13 +248,17 @@ def _one_call(
     lies = [(str(x.dtype), x.shape, x.strides) for x in mine]
     what = f"for {lies} {beside}\n{text}"
     _require_alike(one, other, before, (own, held), given, tally, what)
+    return other
 
 
 def _is_told(
     one: Side, other: Side, before: list[Any], tally: Counter[str], what: str
 ) -> bool:
     """Tell whether a call was refused, or raised in NumPy where it may not here."""
-    is_refused = other.how == "raised" and isinstance(other.result, NfuserError)
+    is_refused = other.how == "raised" and (
+        comparing.is_refusal(other.result)
+        or (one.how == "raised" and isinstance(other.result, NfuserError))
+    )
     is_misfit = is_refused and isinstance(other.result, ShapeError | AxisError)
     if is_misfit and one.how == "returned" and not _MAY_SKIP.search(what):
         raise AssertionError(f"refused: {other.result} {what}")
@@ -307,6 +316,8 @@ def _require_alike(
                 raise AssertionError(f"{name}: {y} in place of {x} {what}")
             continue
         require_same(x, y, f"{name} {what}")
+        if name.startswith("result"):
+            require_form(x, y, f"{name} {what}")
     arrays = [
         (name, x, y)
         for (name, x), (_, y) in zip(seen, found, strict=True)
