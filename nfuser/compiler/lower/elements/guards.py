@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 from nfuser.compiler.domains.maps import data_of
@@ -13,7 +14,10 @@ from nfuser.compiler.ir.scalars.scalar import Binary, Scalar
 from nfuser.compiler.schedule.nest import Binding
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nfuser.compiler.domains.maps import Read
+    from nfuser.compiler.ir.tensor import TensorView
     from nfuser.compiler.schedule.scheduled import Scheduled
 
 
@@ -24,23 +28,31 @@ def exclusive_reads(scheduled: Scheduled) -> dict[Read, Read]:
     does not: one access, whose address is chosen, serves both.
     """
     fusion = scheduled.fusion
-    waiting: dict[object, Read] = {}
-    found: dict[Read, Read] = {}
+    made: dict[tuple[TensorView, frozenset[Scalar], Scalar], list[Read]] = {}
     for read in reads(fusion, roots(fusion, scheduled.space)):
         tensor, point = read
         expr = fusion.definition[tensor]
         if not isinstance(expr, Argument) or expr.by_value or data_of(point):
             continue
         for condition in point.guard:
-            if not (isinstance(condition, Binary) and condition.op is Op.LT):
-                continue
-            rest = frozenset(point.guard) - {condition}
-            gap = condition.rhs - condition.lhs  # above 0 where the condition holds
-            other = waiting.get((tensor, rest, 1 - gap))
-            if other is not None and read not in found and other not in found:
-                found[read], found[other] = other, read
-            waiting[tensor, rest, gap] = read
+            if isinstance(condition, Binary) and condition.op is Op.LT:
+                rest = frozenset(point.guard) - {condition}
+                gap = condition.rhs - condition.lhs  # above 0 where the condition holds
+                made.setdefault((tensor, rest, gap), []).append(read)
+    found: dict[Read, Read] = {}
+    for (tensor, rest, gap), own in made.items():
+        _pair(own, made.get((tensor, rest, 1 - gap), []), found)
     return found
+
+
+def _pair(own: Sequence[Read], others: Sequence[Read], found: dict[Read, Read]) -> None:
+    """Pair reads with others: those of one place first, whose address is not chosen."""
+    for may_differ in (False, True):
+        for read, other in product(own, others):
+            if (may_differ or read[1].index == other[1].index) and not (
+                read in found or other in found
+            ):
+                found[read], found[other] = other, read
 
 
 def even_conditions(scheduled: Scheduled) -> frozenset[Scalar]:
