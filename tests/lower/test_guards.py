@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import nfuser
+import nfuser.numpy as xp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +20,19 @@ Array = np.ndarray[Any, Any]
 def _rope(x: Array, cos: Array, sin: Array) -> Array:
     h = x.shape[-1] // 2
     return x * cos + np.concatenate([-x[..., h:], x[..., :h]], axis=-1) * sin
+
+
+def _rope_by_halves(x: Array, cos: Array, sin: Array) -> Array:
+    h = x.shape[-1] // 2
+    a, b = x[..., :h], x[..., h:]
+    left = a * cos[..., :h] - b * sin[..., :h]
+    return np.concatenate([left, b * cos[..., h:] + a * sin[..., h:]], axis=-1)
+
+
+def _rope_by_where(x: Array, cos: Array, sin: Array) -> Array:
+    h = x.shape[-1] // 2
+    turned = np.roll(x, h, axis=-1)
+    return x * cos + np.where(np.arange(x.shape[-1]) < h, -turned, turned) * sin
 
 
 def _in_thirds(x: Array) -> Array:
@@ -50,6 +64,27 @@ def test_both_halves_are_read_at_once(size: int) -> None:
     assert reads == 2
     # The one condition left keeps threads in bounds.
     assert source.count("if ") == 1
+
+
+@pytest.mark.parametrize("size", [16, 10, 2])
+@pytest.mark.filterwarnings("ignore:an array that plain NumPy makes")
+def test_rotated_halves_in_other_words_read_no_more(size: int) -> None:
+    x = np.random.default_rng(0).random((3, 4, size), np.float32)
+    row = np.random.default_rng(1).random((4, size), np.float32)
+    for function in _rope_by_halves, _rope_by_where:
+        source = _source(function, x, row, row)
+        reads = source.count(", T0, ") + source.count("load(T0, ")
+        assert reads == 2
+        assert source.count("if ") == 1
+
+
+def test_half_a_size_beside_places_is_an_index() -> None:
+    def left(x: Any) -> Any:
+        return np.where(xp.arange(x.shape[1]) < x.shape[1] // 2, x, 0)
+
+    source = _source(left, np.ones((4, 16), np.float32))
+    assert "< int64(e" in source  # a number that the host would give has no such cast
+    assert "to_bool" not in source  # nor can the size be more than an int64 holds
 
 
 def test_reads_that_do_not_make_a_whole_stay_apart() -> None:

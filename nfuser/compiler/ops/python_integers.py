@@ -15,6 +15,7 @@ import numpy as np
 import nfuser.compiler.ir.scalars.functions as scalar_functions
 from nfuser.compiler.dtypes import DType
 from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ir.scalars.interval import interval
 from nfuser.compiler.ir.tensor import TensorView
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ def compare(b: Builder, name: str, x: TensorView, y: int | Scalar) -> TensorView
         answer = name in (_WHERE_BELOW if y > high else _WHERE_ABOVE)
         found = b.constant(answer, DType.BOOL)
         return b.point("select", b.point("equal", x, x), found, found)
+    between = interval(y)
+    if between and low <= between[0] and between[1] <= high:
+        return b.point(name, x, b.from_scalar(y, x.dtype))
     near = scalar_functions.maximum(scalar_functions.minimum(y, high), low)
     compared = b.point(name, x, b.from_scalar(near, x.dtype))
     below, above = scalar_functions.less(y, low), scalar_functions.less(high, y)

@@ -49,12 +49,20 @@ def from_scalar(
     """
     if dtype.is_bool and isinstance(scalar, sc.Const):
         return Number(bool(scalar.value), dtype)
-    parts = scalar_walk.every([scalar])
-    if not dtype.is_bool and all(
-        isinstance(x, sc.Const | sc.Size | sc.Poly) for x in parts
-    ):
+    if not dtype.is_bool and all(map(_is_plain, scalar_walk.every([scalar]))):
         return IndexValue(scalar, dtype)
     wide = DType.F64 if dtype.is_float else DType.I64
     wide = DType.U64 if dtype is DType.U64 else wide
     var = integers.setdefault((scalar, wide), Var(wide))
     return var if dtype is wide else Call(f"to_{dtype}", (var,), dtype)
+
+
+def _is_plain(scalar: Scalar) -> bool:
+    """Tell whether ``scalar`` is a size, or what an index may be computed of one."""
+    match scalar:
+        case sc.Const() | sc.Size() | sc.Poly():
+            return True
+        case sc.Binary(sc.Op.FLOORDIV, _, sc.Const()):
+            return sc.is_natural(scalar)
+        case _:
+            return False
