@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "exp_near": "exp",
+    "exp2_near": "exp2",
     "sqrt_near": "sqrt",
     "log_positive": "log",
     "tanh_near": "tanh",

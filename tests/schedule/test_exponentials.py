@@ -58,6 +58,23 @@ def test_special_rows_are_numpys(place: Any, number: float) -> None:
     assert kernel.source.count("load_packet") <= 2  # imported, and read in one place
 
 
+@pytest.mark.parametrize("distance", [0.5, 1.39, 3.4, 10, 100])
+def test_exponentials_that_are_all_alike_are_added_exactly_enough(
+    distance: float,
+) -> None:
+    """What rounds the exponent of one rounds those of all in the same direction."""
+    x = np.full((2, LENGTH + 1), -distance, np.float32)
+    x[:, ::32] = 0
+    fused = nfuser.fuse(log_sum_exp, backend="interpret")
+    wanted = log_sum_exp(x.astype(np.float64))
+    np.testing.assert_allclose(fused(x)[1], wanted[1], rtol=3e-7)
+    (kernel,) = fused.kernels(x)
+    body = kernel.source.split("def log_sum_exp", 1)[1].split("if fold < 32", 1)[0]
+    # One for all packets that are loaded together, and one for what went before.
+    assert body.count("exp2_near(") == 1
+    assert body.count("(exp(") == 1
+
+
 def test_columns_are_numpys_too() -> None:
     x = np.random.default_rng(0).normal(0, 5, (LENGTH // 2, 3)).astype(np.float32)
     fused = nfuser.fuse(log_sum_exp_of_columns, backend="interpret")

@@ -83,6 +83,9 @@ _ROWS = (
     # tangents within 2**-14, and within 2**-20 of 1 where sums with it may cancel, and
     # roots within an ulp.
     PointOp("exp_near", 1, "float", is_costly=True),
+    # Within 2 ulp, but 0 in place of what is subnormal: of what is added to 1, also
+    # where that is not rounded to 16 bits.
+    PointOp("exp2_near", 1, "float", is_costly=True),
     PointOp("sqrt_near", 1, "float", is_costly=True),
     PointOp("tanh_near", 1, "float", is_costly=True),
     PointOp("divide_near", 2, "float", is_costly=True),

@@ -161,9 +161,10 @@ class RowSteps:
                 )
             elif reduce in folding:
                 self._fold_element(reduce, folding[reduce])
-            elif folds_steps(self.scheduled, reduce):
-                fold_steps(self.values, self.combiner, reduce, state, chunk)
-            else:
+            elif not (
+                folds_steps(self.scheduled, reduce)
+                and fold_steps(self.values, self.combiner, reduce, state, chunk)
+            ):
                 fold_lanes(self.values, self.combiner, reduce, state, after)
         return folding
 

@@ -85,6 +85,7 @@ def _select_rule(_typing: Any, condition: Any, a: Any, b: Any) -> Any:
 
 
 exp_near = _float_unary("exp_near", exponential.exp)
+exp2_near = _float_unary("exp2_near", exponential.exp2)
 tanh_near = _float_unary("tanh_near", exponential.tanh)
 sin_bounded = _float_unary("sin_bounded", partial(trigonometry.sin, reach="bounded"))
 cos_bounded = _float_unary("cos_bounded", partial(trigonometry.cos, reach="bounded"))

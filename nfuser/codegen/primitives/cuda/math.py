@@ -90,6 +90,10 @@ def _exp_near(site: Site, x: Value) -> Value:
     return b.fmul(root, root)
 
 
+def _exp2_near(site: Site, x: Value) -> Value:
+    return site.assembly("ex2.approx.ftz.f32 $0, $1;", "=f,f", F32, [x])
+
+
 def _sqrt_near(site: Site, x: Value) -> Value:
     return site.assembly("sqrt.approx.f32 $0, $1;", "=f,f", F32, [x])
 
@@ -158,6 +162,7 @@ reciprocal = primitive("reciprocal", same(FLOAT), _reciprocal)
 _SINGLE = frozenset({types.float32})
 divide_near = primitive("divide_near", same(_SINGLE), _divide_near)
 exp_near = primitive("exp_near", same(_SINGLE), _exp_near)
+exp2_near = primitive("exp2_near", same(_SINGLE), _exp2_near)
 sqrt_near = primitive("sqrt_near", same(_SINGLE), _sqrt_near)
 reciprocal_near = primitive("reciprocal_near", same(_SINGLE), _reciprocal_near)
 tanh_near = primitive("tanh_near", same(_SINGLE), _tanh_near)

@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nfuser.compiler.ir.expr import Reduce
+    from nfuser.compiler.ir.scalars.scalar import Scalar
     from nfuser.compiler.lower.cuda.combine import Combiner
     from nfuser.compiler.lower.elements.values import Values
-    from nfuser.compiler.lower.kernel.kernel_ir import LoopCounter, Value
+    from nfuser.compiler.lower.kernel.kernel_ir import Array, LoopCounter, Value
     from nfuser.compiler.schedule.nest import Leaf
     from nfuser.compiler.schedule.scheduled import Scheduled
 
@@ -106,21 +107,24 @@ def _in_loop(
 
 
 def folds_steps(scheduled: Scheduled, reduce: Reduce) -> bool:
-    """Tell whether what is loaded together is folded so, without lanes."""
+    """Tell whether what is loaded together is folded so, packets or single elements."""
     nest, rows = scheduled.nest, scheduled.rows
     together = nest.leaf(Binding.UNROLLED)
     is_looped = rows is not None and not rows.keeps
     has_several = together is not None and together.extent is not sc.const(1)
-    is_alone = nest.lane is None and is_looped
-    return has_several and is_alone and fold.is_of_exponentials(reduce)
+    lane = nest.lane
+    along = lane is None or (lane.binding is Binding.PACKET and nest.lane_reduces)
+    is_folded = has_several and along and is_looped
+    return is_folded and fold.is_of_exponentials(reduce)
 
 
 def fold_steps(
     values: Values, combiner: Combiner, reduce: Reduce, state: fold.State, chunk: Chunk
-) -> None:
-    """Fold the exponentials of steps that are loaded together, as those of lanes are.
+) -> bool:
+    """Fold the exponentials of steps that are loaded together, all their lanes at once.
 
-    The largest of all of them comes first.
+    The largest of all of them comes first. Packets of what is computed stay as they
+    are, one at a time: registers have no room for them beside what is loaded.
     """
     together = values.nest.leaf(Binding.UNROLLED)
     assert together is not None
@@ -128,17 +132,40 @@ def fold_steps(
     point = values.scheduled.space.source_point(reduce)
     element = values.value(reduce.source, point)
     dtype = element.dtype
+    lane, width = values.nest.lane, values.lane_size
+    begin = together.index * width
+    own = begin + values.lane_index if lane else begin
+    steps = _array_of(values, element, own)
+    if steps is None:
+        if lane:
+            return False
+        steps = values.array(dtype, together.extent.value)
+        values.emit(SetElement(steps, own, element))
     largest, total = Var(dtype, reduce.result), Var(dtype, reduce.result)
     lowest, zero = fold.initial(reduce)
     chunk.begin += [Let(largest, lowest), Let(total, Number(zero.value, dtype))]
-    steps = values.array(dtype, together.extent.value)
-    values.emit(SetElement(steps, together.index, element))
     values.emit(Let(largest, Call("maximum", (largest, element), dtype)))
-    power = fold.exponential(reduce, Element(steps, together.index), largest)
-    chunk.again.append(Let(total, Call("add", (total, power), dtype)))
+    has_near = values.scheduled.target.has_blocks
+    each = values.loops.make(sc.const(width))
+    each_of = Element(steps, begin + each if lane else begin)
+    power = fold.exponential(reduce, each_of, largest, has_near=has_near)
+    add = Let(total, Call("add", (total, power), dtype))
+    chunk.again.append(For(each, each.extent, (add,)) if lane else add)
     with values.block() as body:
         combiner.join(reduce, state, [largest, total])
     chunk.end += body
+    return True
+
+
+def _array_of(values: Values, element: Value, own: Scalar) -> Array | None:
+    """Return the array that holds ``element`` at ``own`` already, if one does."""
+    stmts = () if values.lane is None else values.lane.stmts
+    for stmt in stmts:
+        if isinstance(stmt, Let) and stmt.var is element:
+            held = stmt.value
+            is_there = isinstance(held, Element) and held.index is own
+            return held.array if is_there else None
+    return None
 
 
 def chunk_of(

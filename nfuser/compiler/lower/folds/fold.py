@@ -45,6 +45,7 @@ _REPEATABLE = (
     *(ReduceOp.MAX, ReduceOp.MIN, ReduceOp.FMAX, ReduceOp.FMIN),
     *(ReduceOp.ANY, ReduceOp.ALL),
 )
+_LOG2_E = float(np.log2(np.e))
 _LOWEST = float(np.finfo(np.float32).min)
 _REASSOCIATED = {"add": "sum_reassoc", "multiply": "product_reassoc"}
 _OF_NUMBERS = {"maximum": "larger_number", "minimum": "smaller_number"}
@@ -75,10 +76,19 @@ def may_repeat(reduce: Reduce) -> bool:
     return reduce.op in _REPEATABLE
 
 
-def exponential(reduce: Reduce, element: Value, largest: Value) -> Value:
-    """Return what an element adds to the sum, whose largest is known."""
+def exponential(
+    reduce: Reduce, element: Value, largest: Value, *, has_near: bool
+) -> Value:
+    """Return what one of few elements adds to their sum, whose largest is known.
+
+    The largest adds 1. Beside it a power of 2 is good enough that is 0 in place of what
+    is subnormal, and whose exponent is rounded: by more, the less the power is.
+    """
     dtype = element.dtype
     distance = Call("subtract", (element, largest), dtype)
+    if has_near:
+        exponent = Call("multiply", (distance, Number(_LOG2_E, dtype)), dtype)
+        return Call("exp2_near", (exponent,), dtype)
     return Call(_EXPONENTIALS[reduce.op], (distance,), dtype)
 
 

@@ -43,7 +43,9 @@ def fold_lanes(
     values.emit(SetElement(lanes, values.lane_index, element))
     values.emit(Let(largest, Call("maximum", (largest, element), dtype)))
     each = values.loops.make(lanes.size)
-    power = fold.exponential(reduce, Element(lanes, each), largest)
+    has_near = values.scheduled.target.has_blocks
+    each_of = Element(lanes, each)
+    power = fold.exponential(reduce, each_of, largest, has_near=has_near)
     add = Let(total, Call("add", (total, power), dtype))
     after.append(For(each, each.extent, (add,)))
     with values.block() as body:
