@@ -349,7 +349,7 @@ def test_sums_of_columns_leave_registers_to_threads_and_to_loads() -> None:
         assert isinstance(found, CudaReduction)
         resident = found.blocks * found.threads
         forms.append((found.width, found.flight, resident, found.phases))
-    assert forms == [(8, 2, 0, False), (4, 4, 1024, False), (4, 4, 512, True)]
+    assert forms == [(8, 2, 1024, False), (4, 4, 1024, False), (4, 4, 512, True)]
 
 
 def test_a_thread_has_more_loads_under_way_where_columns_go_one_by_one() -> None:

@@ -68,11 +68,20 @@ def looped(
         threads=most,
         geometry=Geometry(geometry.fold, geometry.keep, splits),
         flight=_flight(shape, width),
-        # Across memory each lane of a packet has states of its own: all in registers.
-        blocks=RESIDENT_THREADS // most if shape.inner or sums > 1 else 0,
+        blocks=RESIDENT_THREADS // most if _fills(shape, sums) else 0,
         # One kernel serves all shorter rows, and all that are read but once.
         known=narrow and not is_single and geometry.fold == most,
     )
+
+
+def _fills(shape: RowShape, sums: int) -> bool:
+    """Tell whether a multiprocessor has registers for as many threads as any other.
+
+    Across memory each lane of a packet has states of its own: sums of floats leave
+    room; other states, and integers that become floats, may not.
+    """
+    of_floats = all(access.tensor.dtype.is_float for access in shape.found)
+    return shape.inner or sums > 1 or (sums == 1 and of_floats)
 
 
 def _column_sums(fusion: Fusion, shape: RowShape) -> int:
