@@ -89,6 +89,16 @@ def test_half_a_size_beside_places_is_an_index() -> None:
     assert "to_bool" not in source  # nor can the size be more than an int64 holds
 
 
+def test_a_quotient_that_no_index_holds_is_a_number_of_the_host() -> None:
+    def raised(x: Any) -> Any:
+        return xp.arange(4) + (x.shape[0] * 10**9) // 3
+
+    fused = nfuser.fuse(raised, backend="interpret")
+    for length in 4, 9:
+        wanted = np.arange(4) + length * 10**9 // 3
+        np.testing.assert_array_equal(fused(np.ones(length)), wanted)
+
+
 def test_reads_that_do_not_make_a_whole_stay_apart() -> None:
     x = np.arange(36, dtype=np.float32).reshape(4, 9)
     assert _source(_in_thirds, x).count("load(T0, ") == 3

@@ -49,7 +49,11 @@ def from_scalar(
     """
     if dtype.is_bool and isinstance(scalar, sc.Const):
         return Number(bool(scalar.value), dtype)
-    if not dtype.is_bool and all(map(_is_plain, scalar_walk.every([scalar]))):
+    parts = scalar_walk.every([scalar])
+    if not dtype.is_bool and (
+        all(isinstance(x, sc.Const | sc.Size | sc.Poly) for x in parts)
+        or _is_part_of_size(scalar)
+    ):
         return IndexValue(scalar, dtype)
     wide = DType.F64 if dtype.is_float else DType.I64
     wide = DType.U64 if dtype is DType.U64 else wide
@@ -57,12 +61,13 @@ def from_scalar(
     return var if dtype is wide else Call(f"to_{dtype}", (var,), dtype)
 
 
-def _is_plain(scalar: Scalar) -> bool:
-    """Tell whether ``scalar`` is a size, or what an index may be computed of one."""
+def _is_part_of_size(scalar: Scalar) -> bool:
+    """Tell whether ``scalar`` is a size divided by a constant: no more than the size.
+
+    A quotient is an argument of the kernel, as wide as an index.
+    """
     match scalar:
-        case sc.Const() | sc.Size() | sc.Poly():
-            return True
-        case sc.Binary(sc.Op.FLOORDIV, _, sc.Const()):
-            return sc.is_natural(scalar)
+        case sc.Binary(sc.Op.FLOORDIV, sc.Size(), sc.Const(divisor)):
+            return divisor > 0
         case _:
             return False
