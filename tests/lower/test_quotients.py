@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
-import nfuser
 from nfuser.compiler.dtypes import DType
 from nfuser.compiler.lower.cuda import quotients
 from nfuser.compiler.lower.kernel.kernel_ir import Call, Let, Number, Value, Var
@@ -111,22 +109,3 @@ def test_a_near_quotient_of_what_is_not_finite_is_that_of_a_division() -> None:
     got = _quotient(quotients.near, x, y)
     special = (~np.isfinite(want)) | (want == 0)
     np.testing.assert_array_equal(got[special], want[special])
-
-
-def test_quotients_of_16_bits_by_what_is_not_tiny_take_no_division() -> None:
-    def sigmoid(x: Any, _: Any) -> Any:
-        return x / (1 + np.exp(-x))
-
-    def shares(x: Any, y: Any) -> Any:
-        return x / y
-
-    x: Any = np.linspace(-88, 88, 64).astype(ml_dtypes.bfloat16)
-    arrays = x, x + 1
-    names: dict[Any, str] = {sigmoid: "reciprocal_near(", shares: "divide_near("}
-    for function, name in names.items():
-        fused = nfuser.fuse(function, backend="interpret")
-        (kernel,) = fused.kernels(*arrays)
-        assert name in kernel.source
-        wanted = function(*(a.astype(np.float64) for a in arrays))
-        found = np.asarray(fused(*arrays), np.float64)
-        np.testing.assert_allclose(found, wanted, rtol=2**-8)

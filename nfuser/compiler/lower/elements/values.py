@@ -127,14 +127,11 @@ class Values(Loads):
     def _quotient(
         self, expr: Pointwise, sources: list[Key], operands: list[Value], place: Within
     ) -> Value | None:
-        """Return a quotient as a product: of all a row, or column, by one number.
-
-        So is one that may be rounded, by what is known not to be tiny.
-        """
+        """Return a quotient of all a row, or column, by one number as a product."""
         target, divisor = self.scheduled.target, sources[-1]
         in_row = self.tile is not None and place.in_tile and target.has_blocks
         if not in_row or self.place(divisor).in_tile:
-            return self._near_product(expr, divisor, operands, place)
+            return None
         is_plain = expr.op is POINT_OPS["divide"] and expr.result.dtype is DType.F32
         if expr.op is NEAR["divide"]:
             make = quotients.near
@@ -154,20 +151,6 @@ class Values(Loads):
         var = Var(DType.F32, expr.result)
         product = make.product(operands[0], self._inverses[known])
         self.scope_of(place).stmts.append(Let(var, product))
-        return var
-
-    def _near_product(
-        self, expr: Pointwise, divisor: Key, operands: list[Value], place: Within
-    ) -> Value | None:
-        """Return ``expr`` as the product of two instructions that a GPU has for it."""
-        if expr.op is not NEAR["divide"] or not self.scheduled.target.has_blocks:
-            return None
-        bound = least(self.definition, divisor[0])
-        if bound <= quotients.TINY:
-            return None
-        var, scope = Var(DType.F32, expr.result), self.scope_of(place)
-        inverse = quotients.near.inverse(operands[1], scope.stmts, bound)
-        scope.stmts.append(Let(var, quotients.near.product(operands[0], inverse)))
         return var
 
     def _pieced(self, sources: list[Key], point: Point, place: Within) -> Value:
