@@ -88,9 +88,10 @@ class Builder:
     """Collects the expressions of one fusion.
 
     ``weak`` holds the tensors that stand for Python numbers, which NEP 50 promotes
-    by kind, and ``numbers`` which integers of the program they may be, where that is
-    known; ``constants`` those that numbers have; ``expanded`` what is stretched, with
-    what it was before; ``source`` is the user's line that new tensors carry.
+    by kind, and ``counters`` those that turns of open loops count, with the least and
+    the greatest; ``constants`` those that numbers have; ``expanded`` what is stretched,
+    with what it was before; ``source`` is the user's line that new tensors carry.
+    ``narrow`` casts a computed integer of Python's to a dtype that may lack it.
     ``rounds_integers``: what meets 16-bit floats is first made one, as by NumPy; torch
     computes with it as it is.
 
@@ -108,7 +109,8 @@ class Builder:
         self.name = name
         self.exprs: list[Expr] = []
         self.weak: dict[TensorView, Weak] = {}
-        self.numbers: dict[TensorView, tuple[int, ...]] = {}
+        self.narrow: Callable[[Builder, TensorView, DType], TensorView] | None = None
+        self.counters: dict[TensorView, tuple[Scalar, Scalar]] = {}
         self.expanded: dict[TensorView, TensorView] = {}
         self.meant: dict[TensorView, Pointwise | Callable[[], TensorView]] = {}
         self.stopped: set[TensorView] = set()
@@ -247,8 +249,9 @@ class Builder:
     def convert(self, operand: Operand, dtype: DType) -> TensorView:
         """Return ``operand`` as a tensor of ``dtype``, as promotion converts it."""
         if isinstance(operand, TensorView):
-            for number in self.numbers.get(operand, ()):
-                check_fits(number, dtype, "which a branch may choose")
+            is_narrow = dtype.is_integer and operand.dtype is not dtype
+            if is_narrow and self.narrow and self.weak.get(operand) is int:
+                return self.narrow(self, operand, dtype)
             return self.cast(operand, dtype)
         if isinstance(operand, np.generic):
             return self.constant(_rounded(operand, dtype), dtype)

@@ -3,7 +3,8 @@
 
 Arithmetic refuses such a number (``Builder.convert``). Comparisons answer by value,
 ``clip`` holds to the dtype's own limits, and ``where`` wraps. What a run-time number
-needs for that the host works out in each call, so no other value traces again.
+needs for that the host works out in each call, so no other value traces again. What
+branches and loops compute is looked at where it is, unless it is known to fit.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from typing import TYPE_CHECKING, TypeGuard
 import numpy as np
 
 import nfuser.compiler.ir.scalars.functions as scalar_functions
-from nfuser.compiler.dtypes import DType
+from nfuser.compiler.dtypes import DType, check_fits
+from nfuser.compiler.ir.expr import Called, results
 from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.compiler.ir.scalars.interval import interval
 from nfuser.compiler.ir.tensor import TensorView
+from nfuser.compiler.ops.loops.index_ranges import Ranges
 
 if TYPE_CHECKING:
     from nfuser.compiler.ir.scalars.scalar import Scalar
     from nfuser.compiler.ops.builder import Builder, Operand
+    from nfuser.compiler.ops.loops.index_ranges import Range
 
 _WHERE_BELOW = ("not_equal", "less", "less_equal")
 _WHERE_ABOVE = ("not_equal", "greater", "greater_equal")
@@ -96,6 +100,8 @@ def _extremes(dtype: DType) -> tuple[int, int]:
 
 def wrapped(b: Builder, x: Operand, dtype: DType) -> TensorView:
     """Return ``x`` as ``where`` takes it: an integer of 64 bits, cast to ``dtype``."""
+    if isinstance(x, TensorView):
+        return b.cast(x, dtype)
     if not (dtype.is_integer and is_python_integer(x, b)):
         return b.convert(x, dtype)
     number = sc.as_scalar(x)
@@ -107,3 +113,43 @@ def wrapped(b: Builder, x: Operand, dtype: DType) -> TensorView:
     low, _ = limits_of(dtype)
     turned = sc.modulo(number - low, 2**dtype.bits) + low
     return b.from_scalar(turned, dtype)
+
+
+WITHIN = "arithmetic"  # the function that raises for a number beyond a dtype
+
+
+def looked_at(b: Builder, x: TensorView, dtype: DType) -> TensorView:
+    """Return ``x``, an integer of Python's that is computed, cast to ``dtype``.
+
+    A call raises where it is one that ``dtype`` cannot hold.
+    """
+    low, high = limits_of(dtype)
+    if (found := _range_of(b, x)) is not None:
+        least, most = found
+        if isinstance(least, sc.Const) and least.value > high:
+            check_fits(least.value, dtype, "computed by the program")
+        if isinstance(most, sc.Const) and most.value < low:
+            check_fits(most.value, dtype, "computed by the program")
+        ends = (
+            scalar_functions.less(low - 1, least),
+            scalar_functions.less(most, high + 1),
+        )
+        if all(b.ask(end, usual=1) for end in ends):
+            return b.cast(x, dtype)
+    made = b.new((), x.dtype)
+    options = (("low", low), ("high", high), ("dtype", dtype.numpy.name))
+    kinds = (x.dtype,)
+    b.emit(Called(WITHIN, (x,), (made,), kinds, kinds, options, may_fail=True))
+    return b.cast(made, dtype)
+
+
+def is_never_negative(b: Builder, x: TensorView) -> bool:
+    """Tell whether all that a computed integer of Python's may be is known to be."""
+    if b.weak.get(x) is not int or (found := _range_of(b, x)) is None:
+        return False
+    return bool(b.ask(scalar_functions.less(-1, found[0]), usual=1))
+
+
+def _range_of(b: Builder, x: TensorView) -> Range | None:
+    definition = {t: e for e in b.exprs for t in results(e)}
+    return Ranges(definition, b.counters).of(x)

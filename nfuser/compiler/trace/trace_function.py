@@ -21,6 +21,7 @@ from nfuser.base.debug.dump import dump, wants
 from nfuser.compiler.dtypes import DType
 from nfuser.compiler.ir.base import value
 from nfuser.compiler.ir.text import text
+from nfuser.compiler.ops.python_integers import looked_at
 from nfuser.compiler.trace.call.call import (
     ArrayLeaf,
     Leaf,
@@ -292,7 +293,9 @@ def _builder(function: Callable[..., Any], call: TracedCall) -> ops.Builder:
                 today[scalar_symbols.size(leaf.slot, k)] = extent
         elif isinstance(leaf, ScalarLeaf) and _is_integer(leaf.kind):
             today[scalar_symbols.scalar_input(leaf.slot)] = int(leaf.value)
-    return ops.Builder(today, getattr(function, "__name__", "fusion").strip("<>"))
+    b = ops.Builder(today, getattr(function, "__name__", "fusion").strip("<>"))
+    b.narrow = looked_at
+    return b
 
 
 def _is_integer(kind: type[int] | type[float] | DType) -> bool:

@@ -213,15 +213,8 @@ class Tracer:
             taken = [self._counted(x) for x in taken]
         found = verb(self.builder, *self.dialect.meet(self, verb, taken))
         if are_python:
-            chosen = self.builder.numbers
-            is_of_chosen = any(
-                isinstance(x, TensorView) and chosen.get(x) for x in taken
-            )
             for result in found if isinstance(found, tuple) else (found,):
-                kind = _PYTHON[result.dtype.kind]
-                # What is computed of chosen integers may be beyond an array's dtype.
-                if kind is not int or not is_of_chosen:
-                    self.builder.weak[result] = kind
+                self.builder.weak[result] = _PYTHON[result.dtype.kind]
         return self.wrap(found)
 
     def _counted(self, x: Any) -> Any:

@@ -101,10 +101,71 @@ def _by_lax(u):
     return u * two, u * lax.cond(u[0] > 0, lambda: many(1.0), lambda: 1.0)
 
 
+def _added_to(u):
+    c = 0
+    if u[0] > 0:
+        c += 1
+    return u * c, u - 2 * c, u * (c * c + 1), u * abs(c), c * 2, c - 1, c // 2
+
+
+def _counted(u):
+    above = below = 0
+    for i in range(len(u)):
+        if u[i] > 0:
+            above += 1
+        else:
+            below += 1
+    return u * above, u + below, u * (above - 4) if u.dtype.kind != "u" else u, above
+
+
+def _counted_within(u):
+    c = 1
+    for i in range(len(u)):
+        for k in range(len(u)):
+            if u[i] > u[k]:
+                c += 2
+    return u * c, c
+
+
+def _place_of_largest(u):
+    best = 0
+    for i in range(len(u)):
+        if u[i] > u[best]:
+            best = i
+    return u * best, best
+
+
+def _while_it_is_large(u):
+    c, rest = 0, u.sum() * 1.0
+    while rest > 1:
+        rest = rest * 0.5
+        c += 1
+    return u * c, c
+
+
+def _to_a_power(u):
+    c = 1
+    if u[0] > 0:
+        c += 1
+    return (u + u) ** c
+
+
+def _returned_early(u):
+    c = 0
+    for i in range(len(u)):
+        if u[i] > 0:
+            c += 1
+    if u[0] > 100:
+        return u * c
+    return u + u
+
+
 ALL = (
     *(_by_statement, _whole, _truth, _by_expression, _in_turns, _where_it_costs),
-    *(_one_or_other, _largest, _by_lax),
+    *(_one_or_other, _largest, _by_lax, _added_to, _counted, _counted_within),
+    *(_place_of_largest, _while_it_is_large),
 )
+INTEGERS = (_added_to, _counted, _counted_within, _place_of_largest)
 
 
 def _shown(found: Any) -> Any:
@@ -123,6 +184,16 @@ def test_it_meets_arrays_as_in_numpy(
     assert _shown(nfuser.fuse(function)(u)) == _shown(function(u))
 
 
+@pytest.mark.parametrize("dtype", ["u1", "i2", "u4", "i4", "u8", "f4"])
+@pytest.mark.parametrize("function", [_to_a_power, _returned_early, *INTEGERS[1:]])
+def test_narrow_integers_stay_what_they_are(
+    function: Callable[..., Any], dtype: str
+) -> None:
+    for values in ([1, 2, 0], [0, 2, 1]):
+        u = np.array(values, dtype)
+        assert _shown(nfuser.fuse(function)(u)) == _shown(function(u))
+
+
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "i8"])
 def test_beside_one_of_an_array_it_holds_both(dtype: str) -> None:
     u = np.array([1, 2, 0], dtype)
@@ -131,11 +202,74 @@ def test_beside_one_of_an_array_it_holds_both(dtype: str) -> None:
     assert nfuser.fuse(_not_taken)(u) == _not_taken(u) == 5.0
 
 
-def test_one_that_the_dtype_lacks_is_refused() -> None:
+def test_one_that_the_dtype_lacks_raises() -> None:
     def scaled(u):
         return u * (200 if u[0] > 0 else 1)
 
+    fused = nfuser.fuse(scaled)
     with pytest.raises(OverflowError, match="200 out of bounds for int8"):
+        fused(np.ones(3, np.int8))
+    found = fused(np.zeros(3, np.int8))
+    assert _shown(found) == _shown(np.zeros(3, np.int8))
+
+
+def _halved(u):
+    c, rest = 0, u.sum() * 1.0
+    while rest > 1:
+        rest = rest - 1
+        c += 1
+    return u * c
+
+
+def _many(u):
+    c = 0
+    for i in range(len(u)):
+        if u[i] > 0:
+            c += 1
+    return u * c
+
+
+def _in_a_branch(u):
+    c = 0
+    for i in range(len(u)):
+        if u[i] > 0:
+            c += 1
+    return u * c if u[0] > 0 else -u
+
+
+def _in_each_turn(u):
+    y = u.copy()
+    for i in range(len(u)):
+        y[i] = u[i] * i
+    return y
+
+
+@pytest.mark.parametrize("function", [_halved, _many, _in_a_branch, _in_each_turn])
+def test_one_that_is_counted_beyond_the_dtype_raises(
+    function: Callable[..., Any],
+) -> None:
+    fused = nfuser.fuse(function)
+    for dtype, count in ((np.int8, 100), (np.int8, 200), (np.int16, 200)):
+        u = np.ones(count, dtype)
+        if count > np.iinfo(dtype).max:
+            with pytest.raises(OverflowError, match="out of bounds for int8"):
+                function(u)
+            with pytest.raises(OverflowError, match="out of bounds for int8"):
+                fused(u)
+        else:
+            assert _shown(fused(u)) == _shown(function(u))
+
+
+def test_one_in_a_branch_that_is_not_taken_raises_nothing() -> None:
+    u = np.append(np.int8(0), np.ones(200, np.int8))
+    assert _shown(nfuser.fuse(_in_a_branch)(u)) == _shown(_in_a_branch(u))
+
+
+def test_an_element_or_a_number_that_its_dtype_lacks_is_refused() -> None:
+    def scaled(u):
+        return u * (300 if u[0] > 0 else u[1])
+
+    with pytest.raises(OverflowError, match="300 out of bounds for int8"):
         nfuser.fuse(scaled)(np.ones(3, np.int8))
 
 
@@ -168,7 +302,13 @@ def test_what_is_computed_of_chosen_integers_does_not_wrap() -> None:
         c = 1
         if u[0] > 0:
             c = 2
-        return u * (c + 300), u * -c
+        return u * (c + 300)
+
+    def negated(u: Any) -> Any:
+        c = 1
+        if u[0] > 0:
+            c = 2
+        return u * -c
 
     def counted(u: Any) -> Any:
         c = 0
@@ -178,11 +318,17 @@ def test_what_is_computed_of_chosen_integers_does_not_wrap() -> None:
         return u * c
 
     u = np.array([1, 2, 100], np.uint8)
-    many, less = nfuser.fuse(chosen, backend="interpret")(u)
-    np.testing.assert_array_equal(many, u.astype(int) * 302)
-    np.testing.assert_array_equal(less, u.astype(int) * -2)
-    found = nfuser.fuse(counted, backend="interpret")(u)
-    np.testing.assert_array_equal(found, u.astype(int) * 300)
+    for function in (chosen, negated, counted):
+        fused = nfuser.fuse(function, backend="interpret")
+        for dtype in (np.uint8, np.int16, np.float32):
+            given = u.astype(dtype)
+            if dtype is np.uint8:
+                with pytest.raises(OverflowError, match="out of bounds for uint8"):
+                    function(given)
+                with pytest.raises(OverflowError, match="out of bounds for uint8"):
+                    fused(given)
+            else:
+                assert _shown(fused(given)) == _shown(function(given))
 
 
 def test_and_of_values_of_two_dtypes_is_one_that_holds_both() -> None:

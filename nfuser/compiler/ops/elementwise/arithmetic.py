@@ -180,7 +180,7 @@ def _half_power(b: Builder, x: TensorView, y: float) -> TensorView:
 
 def _check_exponent(b: Builder, y: Operand) -> None:
     if isinstance(y, TensorView):
-        if not y.dtype.is_signed:
+        if not y.dtype.is_signed or integers.is_never_negative(b, y):
             return
         if not y.ndim:
             message = (

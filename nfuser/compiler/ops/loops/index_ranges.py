@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nfuser.compiler.ir.expr import Expr
+    from nfuser.compiler.ir.point_op import PointOp
     from nfuser.compiler.ir.scalars.scalar import Scalar
     from nfuser.compiler.ir.tensor import TensorView
 
 Range: TypeAlias = "tuple[Scalar, Scalar]"  # the least and the greatest
 _ADD, _SUBTRACT, _MULTIPLY = (POINT_OPS[n] for n in ("add", "subtract", "multiply"))
-_BOTH = POINT_OPS["bit_and"]
+_BOTH, _CHOICE = POINT_OPS["bit_and"], POINT_OPS["select"]
+_NEGATIVE, _ABSOLUTE = POINT_OPS["negative"], POINT_OPS["absolute"]
+_EXTREMA = {POINT_OPS["minimum"]: minimum, POINT_OPS["maximum"]: maximum}
 _FAR = 1 << 31  # steps that a counter takes beyond no axis and out of 64 bits
 WORD = (
     1 << 62
@@ -88,19 +91,88 @@ class Ranges:
                 return sc.const(number), sc.const(number)
             case FromScalar(scalar):
                 return scalar, scalar
+            case Pointwise(op, (operand,)) if op is CAST and operand.dtype.is_bool:
+                return sc.const(0), sc.const(1)
             case Pointwise(op, operands) if op is CAST or is_copy(op):
                 return self.of(operands[0])
-            case Pointwise(op, (left, right)) if op in (_ADD, _SUBTRACT, _MULTIPLY):
-                one, other = self.of(left), self.of(right)
-                if one is None or other is None:
+            case Pointwise(op, operands):
+                return _combined(op, *map(self.of, operands[op is _CHOICE :]))
+            case Loop() as loop:
+                slot = loop.results.index(tensor)
+                return self._turned(loop, slot) or self._left(loop, slot)
+            case _:
+                return None
+
+    def _turned(self, loop: Loop, slot: int) -> Range | None:
+        """Return the range of a number that ``loop`` leaves after so many turns."""
+        first = self.of(loop.operands[slot]) if slot < loop.carried else None
+        if first is None or loop.trips is None:
+            return None
+        found = _combined(_ADD, first, self._of_turns(loop, slot))
+        if found is not None:
+            self._compare(*found)
+            return found
+        body, held = self.inside(loop), _carried(loop, slot)
+        for _ in range(2):  # a turn leaves what was there, or what the turn says
+            given = {**body._given} if held is None else {**body._given, held: first}
+            ranges = Ranges(loop.body.definition, given, self.compared)
+            left = ranges.of(loop.body.outputs[slot])
+            grown = None if left is None else _hull(first, left)
+            if grown is None or grown == first:
+                return grown
+            first = grown
+        return None
+
+    def _of_turns(self, loop: Loop, slot: int) -> Range | None:
+        """Return what all turns of ``loop`` add to a number, if each adds to it."""
+        held = _carried(loop, slot)
+        if held is None or loop.trips is None:
+            return None
+        each = self.inside(loop).steps(loop.body.outputs[slot], held, {})
+        if each is None:
+            return None
+        low, high = _hull(each, (sc.const(0), sc.const(0)))
+        return low * loop.trips, high * loop.trips
+
+    def steps(
+        self,
+        after: TensorView,
+        before: TensorView,
+        found: dict[TensorView, Range | None],
+    ) -> Range | None:
+        """Return what is added to ``before`` to give ``after``, at least and at most.
+
+        ``found`` is what is known of numbers on the way.
+        """
+        after = self._original(after)
+        if after is before:
+            return sc.const(0), sc.const(0)
+        if after not in found:
+            found[after] = None
+            found[after] = self._steps(after, before, found)
+        return found[after]
+
+    def _steps(
+        self,
+        after: TensorView,
+        before: TensorView,
+        found: dict[TensorView, Range | None],
+    ) -> Range | None:
+        match self.definition.get(after):
+            case Pointwise(op, (_, left, right)) if op is _CHOICE:
+                return _combined(
+                    op, *(self.steps(x, before, found) for x in (left, right))
+                )
+            case Pointwise(op, (left, right)) if op in (_ADD, _SUBTRACT):
+                if op is _ADD and self.steps(left, before, found) is None:
+                    left, right = right, left
+                return _combined(op, self.steps(left, before, found), self.of(right))
+            case Loop() as loop if loop.trips is not None:
+                slot = loop.results.index(after)
+                if slot >= loop.carried:
                     return None
-                if op is _ADD:
-                    return one[0] + other[0], one[1] + other[1]
-                if op is _SUBTRACT:
-                    return one[0] - other[1], one[1] - other[0]
-                return _product(one, other) or _product(other, one)
-            case Loop() as loop if loop.flag is not None:
-                return self._left(loop, loop.results.index(tensor))
+                begun = self.steps(loop.operands[slot], before, found)
+                return _combined(_ADD, begun, self._of_turns(loop, slot))
             case _:
                 return None
 
@@ -121,7 +193,7 @@ class Ranges:
         There is a turn only while a condition holds of it: before the first one, and
         after each for the next.
         """
-        held = next((a.result for a in loop.body.arguments if a.slot == slot), None)
+        held = _carried(loop, slot)
         after, first = loop.body.outputs[slot], self.of(loop.operands[slot])
         step = None if held is None else body.step(after, held)
         if loop.flag is None or first is None or not step:
@@ -197,6 +269,39 @@ def _is_short(x: Scalar) -> bool:
         and all(isinstance(atom, sc.Size) for atom in product)
         for product, count in sc.terms_of(x).items()
     )
+
+
+def _carried(loop: Loop, slot: int) -> TensorView | None:
+    """Return what a carried number is in the body, which may not read it."""
+    return next((a.result for a in loop.body.arguments if a.slot == slot), None)
+
+
+def _combined(op: PointOp, *found: Range | None) -> Range | None:
+    """Return the range of what is computed of numbers with these ranges."""
+    one, other = found[0], found[-1]
+    if one is None or other is None:
+        return None
+    if op is _ADD:
+        return one[0] + other[0], one[1] + other[1]
+    if op is _SUBTRACT:
+        return one[0] - other[1], one[1] - other[0]
+    if op is _MULTIPLY:
+        return _product(one, other) or _product(other, one)
+    if op is _CHOICE:
+        return _hull(one, other)
+    if op in _EXTREMA:
+        return _EXTREMA[op](one[0], other[0]), _EXTREMA[op](one[1], other[1])
+    negated = one[1] * -1, one[0] * -1
+    if op is _NEGATIVE:
+        return negated
+    if op is _ABSOLUTE:
+        return maximum(maximum(one[0], negated[0]), 0), maximum(one[1], negated[1])
+    return None
+
+
+def _hull(one: Range, other: Range) -> Range:
+    """Return the least range that holds both."""
+    return minimum(one[0], other[0]), maximum(one[1], other[1])
 
 
 def _product(known: Range, by: Range) -> Range | None:

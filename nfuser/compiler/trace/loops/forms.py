@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from nfuser.compiler.dtypes.promotion import Weak
     from nfuser.compiler.ir.scalars.scalar import Scalar
-    from nfuser.compiler.ops.builder import Builder
     from nfuser.compiler.trace.tracer import Tracer
 
 
@@ -248,21 +247,11 @@ def between(t: Tracer, pred: Any, yes: Any, no: Any, name: str) -> Any:
     if is_truth and (chosen is one or chosen is other):  # as ``and`` and ``or`` are
         verb = ops.logical_or if chosen is one else ops.logical_and
         return t.call(verb, yes, no)
-    if kind is None:
-        return t.wrap(ops.where(b, chosen, one, other))
-    sides = (b.convert(x, promote(kind)) for x in (one, other))
-    found = ops.where(b, chosen, *sides)
-    numbers = [_numbers(b, x) for x in (one, other)]
-    if kind is int and not all(numbers):  # whether an array's dtype holds it is unknown
-        return t.wrap(found)
-    b.weak[found] = kind
-    b.numbers[found] = tuple(dict.fromkeys(numbers[0] + numbers[1]))
+    dtype = b.promote(one, other) if kind is None else promote(kind)
+    found = ops.where(b, chosen, *(b.convert(x, dtype) for x in (one, other)))
+    if kind is not None:
+        b.weak[found] = kind
     return t.wrap(found)
-
-
-def _numbers(b: Builder, x: Any) -> tuple[int, ...]:
-    """Return which integers of the program ``x`` may be, as far as is known."""
-    return (x,) if type(x) is int else b.numbers.get(x, ())
 
 
 def _require_alike(yes: Form, no: Form, name: str) -> Weak | None:

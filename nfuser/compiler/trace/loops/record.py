@@ -12,6 +12,8 @@ import nfuser.compiler.ops.loops.loop as verb
 from nfuser.compiler.dtypes import check_fits
 from nfuser.compiler.ir.base import node
 from nfuser.compiler.ir.expr import Constant, Home, Part
+from nfuser.compiler.ir.scalars import scalar as sc
+from nfuser.compiler.ops.loops.induction import ends_of
 from nfuser.compiler.trace.loops.carried import (
     CarriedLeaf,
     Form,
@@ -81,7 +83,7 @@ def run_loop(
         begun = real_parts(t, first)
         always = trips is not None and flag is None
         homes = [h for k, f in enumerate(forms) for h in _homes(f, slots.get(k))]
-        recording = _traced(t, begun, homes, at_first, forms, body, always=always)
+        recording = _traced(t, begun, homes, at_first, forms, body, trips, always)
         pairs = zip(at_first, forms, recording.carried, names, strict=True)
         kept = [settled(*pair) for pair in pairs]
         if kept == forms:
@@ -165,12 +167,14 @@ def _traced(
     starts: Sequence[Form],
     forms: Sequence[Form],
     body: Callable[[list[Any], Any], IterationStep],
-    *,
+    trips: Scalar | None,
     always: bool,
 ) -> _Recording:
     b, effects = t.builder, Effects(t)
     with without_draws(t), verb.recorded(b, begun, homes, always=always) as recorded:
         b.weak[recorded.turn] = int
+        if trips is not None:
+            b.counters[recorded.turn] = ends_of(trips, (sc.const(0), 1))
         given = standins(t, forms, recorded.parameters)
         step = body(given, t.wrap(recorded.turn))
         carried = leaves(t, step.carried, ["a value"] * len(step.carried))

@@ -21,7 +21,7 @@ _CUTOFF = 1e-15  # of NumPy's pinv, where none is given
 
 def library_function(library: Library, name: str) -> Callable[..., Any]:
     """Return what computes ``name`` from arrays of ``library``, options by keyword."""
-    held, own = module(library), _OWN.get(library, {}).get(name)
+    held, own = module(library), _OWN.get(library, _OF_ALL).get(name, _OF_ALL.get(name))
     call = attrgetter(name)(held) if own is None else partial(own, held)
     return _raising(call) if library is Library.CUPY else call
 
@@ -135,6 +135,15 @@ def _cupy_rank(
     return (values > tol).sum(-1)
 
 
+def _within(_: Any, x: Any, low: int, high: int, dtype: str) -> Any:
+    """Return an integer that lies between two, and raise as NumPy for others."""
+    if not low <= (number := int(x)) <= high:
+        message = f"Python integer {number} out of bounds for {dtype}"
+        raise OverflowError(message)
+    return x
+
+
+_OF_ALL: dict[str, Callable[..., Any]] = {"arithmetic": _within}
 _OWN: dict[Library, dict[str, Callable[..., Any]]] = {
     Library.TORCH: {
         "linalg.svd": _torch_svd,
