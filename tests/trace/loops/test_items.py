@@ -108,6 +108,24 @@ def test_as_numpy(function: Any, given: tuple[Any, ...]) -> None:
             np.testing.assert_allclose(y, x, rtol=1e-12)
 
 
+def paired_and_written(x, y, z):
+    for k, (p, q, r) in enumerate(zip(x, y, z, strict=True)):
+        z[k] = p + q + r
+
+
+def test_strict_pairs_of_unequal_lengths_raise_as_python_does() -> None:
+    fused = nfuser.fuse(paired_and_written)
+    for lengths in ((70, 70, 71), (70, 71, 71), (71, 70, 71), (400, 400, 390)):
+        given = [np.arange(float(n)) for n in lengths]
+        ours = copy.deepcopy(given)
+        with pytest.raises(ValueError, match="zip") as wanted:
+            paired_and_written(*given)
+        with pytest.raises(ValueError, match="zip") as found:
+            fused(*ours)
+        assert str(found.value).splitlines()[0] == str(wanted.value)
+        np.testing.assert_array_equal(ours[2], given[2])
+
+
 def test_one_trace_is_for_all_lengths() -> None:
     fused = nfuser.fuse(shorter)
     for n in (70, 80, 90):

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import nfuser
-from nfuser.errors import NfuserError
+from nfuser import config
+from nfuser.compiler.trace.loops import record
+from nfuser.errors import NfuserError, VerifyError
 from tests.fuzz import effect_programs
 from tests.trace.loops import helpers
 
@@ -17,6 +19,43 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 X = np.arange(6.0)
+
+
+def test_messages_name_the_variable_that_is_meant() -> None:
+    def changed(x: Any) -> Any:
+        count, total = 0, np.float32(0)
+        for _ in range(len(x)):
+            count = count + 1
+            total = x
+        return total + count
+
+    def returned(x: Any) -> Any:
+        if x[0] > 0:
+            return x.sum()
+        return x.sum(keepdims=True)
+
+    with pytest.raises(NfuserError, match="start total with"):
+        nfuser.fuse(changed)(np.ones(400))
+    with pytest.raises(NfuserError, match="start a value with") as found:
+        nfuser.fuse(returned)(np.ones(400))
+    assert "_nf_" not in str(found.value)
+
+
+@pytest.mark.parametrize("count", [100, 400])
+def test_what_nfuser_itself_raises_by_mistake_is_no_answer(
+    monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    def looped(x: Any) -> Any:
+        for _ in range(len(x)):
+            x = x + 1
+        return x
+
+    monkeypatch.setattr(record, "settled", None)
+    with pytest.raises(VerifyError, match="a trace raised TypeError: 'NoneType'"):
+        nfuser.fuse(looped)(np.ones(count))
+    with config.override(verify=1):
+        found = nfuser.fuse(looped)(np.ones(100))
+    np.testing.assert_array_equal(found, looped(np.ones(100)))
 
 
 def raises(x: Any) -> Any:

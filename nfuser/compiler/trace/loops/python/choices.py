@@ -16,6 +16,7 @@ from nfuser.compiler.trace.loops.effects.lasting import Lasting
 from nfuser.compiler.trace.loops.python.complaints import (
     MOST_NESTED,
     RECURSION,
+    let_through,
     raising,
 )
 from nfuser.compiler.trace.loops.python.shared import mark_shared
@@ -107,6 +108,7 @@ class Choices(Lasting):
         except NfuserError:
             raise
         except Exception as error:
+            let_through(error)
             raise raising(error) from error
         finally:
             self._choices -= 1

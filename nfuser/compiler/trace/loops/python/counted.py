@@ -6,10 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nfuser.compiler.dtypes import DType
-from nfuser.compiler.trace.loops.python.complaints import refused
+from nfuser.compiler.trace.loops.python.complaints import let_through, refused
 from nfuser.compiler.trace.loops.python.state import State, Variables
 from nfuser.compiler.trace.loops.python.turns import Turning
-from nfuser.compiler.trace.standins.asked import AnewError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,10 +51,9 @@ def run_counted(
     turning = Turning(plain, variables, (*names, _COUNTER), site)
     try:
         turning.run(turn, None, stop, is_inside(first), goes_on)
-    except AnewError:
-        raise
     except Exception as error:
         before.restore()
+        let_through(error)
         raise refused(error) from error
 
 

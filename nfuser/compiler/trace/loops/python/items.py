@@ -20,16 +20,21 @@ if TYPE_CHECKING:
 
 
 class OpenItems:
-    """As many items as there are turns; ``item`` gives that of a turn."""
+    """As many items as there are turns; ``item`` gives that of a turn.
+
+    ``complaint`` is the error that they end with, if they do.
+    """
 
     def __init__(
         self,
         trips: Scalar,
         item: Callable[[Any], Any],
         one_by_one: Callable[[], Iterator[Any]],
+        complaint: Exception | None = None,
     ) -> None:
         self.trips = trips
         self.item = item
+        self.complaint = complaint
         self._one_by_one = one_by_one
 
     @property
@@ -68,20 +73,33 @@ def _zipped(t: Tracer, *given: Any, strict: Any = False) -> Any:
     """Return ``zip(*given, strict=strict)``."""
     parts = [open_items(t, x) for x in given]
     found = [x for x in parts if x is not None]
-    if not found or len(found) < len(parts):
+    are_open = found and len(found) == len(parts)
+    if not are_open or any(map(_complaint, found)):
         return zip(*given, strict=strict)
-    trips = found[0].trips
+    trips, complaint = found[0].trips, None
     for other in (x.trips for x in found[1:]):
         if other is trips or t.ask(equal(trips, other), usual=1):
             continue
-        if strict:
-            return zip(*given, strict=True)
         trips = minimum(trips, other)
+        if strict:
+            complaint = _unequal([t.consume_scalar(x.trips) for x in found])
     return OpenItems(
         trips,
         lambda turn: tuple(x.item(turn) for x in found),
-        lambda: zip(*found, strict=False),
+        lambda: zip(*found, strict=strict),
+        complaint,
     )
+
+
+def _unequal(lengths: list[int]) -> ValueError:
+    """Return what Python's ``zip`` raises after the last turn that all items have."""
+    least = min(lengths)
+    number, word = lengths.index(least), "shorter"
+    if not number:
+        number = next(k for k, n in enumerate(lengths) if n > least)
+        word = "longer"
+    others = "argument 1" if number == 1 else f"arguments 1-{number}"
+    return ValueError(f"zip() argument {number + 1} is {word} than {others}")
 
 
 def _counted(t: Tracer, given: Any, start: Any = 0) -> Any:
@@ -93,7 +111,12 @@ def _counted(t: Tracer, given: Any, start: Any = 0) -> Any:
         found.trips,
         lambda turn: (turn if start == 0 else turn + start, found.item(turn)),
         lambda: iter(enumerate(found, start)),
+        _complaint(found),
     )
+
+
+def _complaint(items: OpenRange | OpenItems) -> Exception | None:
+    return items.complaint if isinstance(items, OpenItems) else None
 
 
 def _reversed(t: Tracer, given: Any) -> Any:

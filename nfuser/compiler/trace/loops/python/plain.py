@@ -27,6 +27,7 @@ from nfuser.compiler.trace.loops.effects.harmless import is_harmless
 from nfuser.compiler.trace.loops.python.choices import Choices
 from nfuser.compiler.trace.loops.python.complaints import (
     ASSERTION,
+    let_through,
     name_of,
     refused,
     without_source,
@@ -44,7 +45,6 @@ from nfuser.compiler.trace.loops.python.turns import Turning
 from nfuser.compiler.trace.loops.rewriting.originals import originals
 from nfuser.compiler.trace.loops.rewriting.rewritten import RUNTIME, rewritten
 from nfuser.compiler.trace.numpy.generators import method_of
-from nfuser.compiler.trace.standins.asked import AnewError
 from nfuser.compiler.trace.standins.standin import Standin
 from nfuser.compiler.trace.watch.unrolled import MOST_UNROLLED
 from nfuser.errors import DTypeError, TraceError
@@ -249,15 +249,18 @@ class Plain(Choices):
         before = State(self._t, variables)
         try:
             turning.run(lambda turn: body(found.item(turn)), found.trips, stop)
-        except AnewError:
-            raise
         except Exception as error:
             before.restore()
+            let_through(error)
             many = (self._t.builder.today(found.trips) or 0) > _MOST_OTHERS
             is_long = many and (found.length is None or isinstance(found, OpenItems))
             if is_long or (self._depth and not isinstance(found, OpenItems)):
                 raise refused(error) from error
             self._each(found, body, variables, stop)
+            return
+        complaint = getattr(found, "complaint", None)
+        if complaint is not None:
+            raise complaint
 
     def loop_while(
         self,
@@ -284,10 +287,9 @@ class Plain(Choices):
                 try:
                     turning = Turning(self, variables, names, site)
                     turning.run(lambda _: body(), None, stop, goes_on, test)
-                except AnewError:
-                    raise
                 except Exception as error:
                     before.restore()
+                    let_through(error)
                     if is_open or self._depth or count >= _MOST_OTHERS:
                         raise refused(error) from error
                 else:
@@ -324,9 +326,8 @@ class Plain(Choices):
                 b.weak[opened.turn] = int
                 body(self._t.wrap(opened.turn))
                 return self.is_unknown(variables[stop])
-        except AnewError:
-            raise
-        except Exception:  # noqa: BLE001 (it comes again where Python runs the loop)
+        except Exception as error:  # noqa: BLE001 (it comes again where Python runs it)
+            let_through(error)
             return False
         finally:
             before.restore()

@@ -12,6 +12,7 @@ import nfuser.compiler.ops as ops
 import nfuser.compiler.trace.call.tree as tree
 from nfuser.compiler.ir.scalars.functions import equal
 from nfuser.compiler.trace.loops.carried import leaf
+from nfuser.compiler.trace.loops.python.complaints import labels_of, let_through
 from nfuser.compiler.trace.loops.python.sites import (
     BodySite,
     Settled,
@@ -27,7 +28,6 @@ from nfuser.compiler.trace.loops.python.state import (
     is_same,
 )
 from nfuser.compiler.trace.loops.record import IterationStep, run_loop
-from nfuser.compiler.trace.standins.asked import AnewError
 from nfuser.compiler.trace.standins.standin import Standin
 from nfuser.errors import ShapeError, TraceError
 
@@ -170,9 +170,8 @@ class Turning:
                 self._recorded(body, trips, flag, goes_on)
             except _AgainError:
                 continue
-            except AnewError:
-                raise
-            except Exception:
+            except Exception as error:
+                let_through(error)
                 if self._known is None:
                     raise
                 self._begin()
@@ -202,7 +201,8 @@ class Turning:
             for k, r in enumerate(self._roots)
             if r._slot is not None
         }
-        labels = [self._carried[0] if self._carried else "a value"] * len(items)
+        labels = labels_of(self._carried, held)
+        labels += ["a value"] * (len(items) - len(labels))
 
         def step(given: list[Any], turn: Any) -> IterationStep:
             try:
