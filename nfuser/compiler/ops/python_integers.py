@@ -9,7 +9,7 @@ branches and loops compute is looked at where it is, unless it is known to fit.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -130,17 +130,26 @@ def looked_at(b: Builder, x: TensorView, dtype: DType) -> TensorView:
             check_fits(least.value, dtype, "computed by the program")
         if isinstance(most, sc.Const) and most.value < low:
             check_fits(most.value, dtype, "computed by the program")
-        ends = (
-            scalar_functions.less(low - 1, least),
-            scalar_functions.less(most, high + 1),
-        )
-        if all(b.ask(end, usual=1) for end in ends):
+        if all(b.ask(end, usual=1) for end in _fits(found, low, high)):
             return b.cast(x, dtype)
     made = b.new((), x.dtype)
     options = (("low", low), ("high", high), ("dtype", dtype.numpy.name))
     kinds = (x.dtype,)
     b.emit(Called(WITHIN, (x,), (made,), kinds, kinds, options, may_fail=True))
     return b.cast(made, dtype)
+
+
+def within(look: Called, known: Range) -> tuple[Scalar, Scalar]:
+    """Return what holds if a number with this range needs no look."""
+    options: dict[str, Any] = dict(look.options)
+    return _fits(known, options["low"], options["high"])
+
+
+def _fits(known: Range, low: int, high: int) -> tuple[Scalar, Scalar]:
+    return (
+        scalar_functions.less(low - 1, known[0]),
+        scalar_functions.less(known[1], high + 1),
+    )
 
 
 def is_never_negative(b: Builder, x: TensorView) -> bool:

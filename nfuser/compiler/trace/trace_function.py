@@ -150,6 +150,7 @@ def _speak_like(tracer: Tracer, arrays: list[ArrayLeaf]) -> None:
     if are_tensors:
         tracer.dialect = tracer.home = TORCH
         tracer.builder.rounds_integers = False
+        tracer.builder.narrow = None  # torch wraps them
 
 
 def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> Trace:

@@ -42,6 +42,11 @@ def _truth(u):
     return u * c, c, -c, c + c, c & True
 
 
+def _opposites(u):
+    one, other = not u[0] > 0, not u[1] > 5
+    return u * one, one, one + other, -other
+
+
 def _by_expression(u):
     return u * (2.0 if u[0] > 0 else 1.0)
 
@@ -163,7 +168,7 @@ def _returned_early(u):
 ALL = (
     *(_by_statement, _whole, _truth, _by_expression, _in_turns, _where_it_costs),
     *(_one_or_other, _largest, _by_lax, _added_to, _counted, _counted_within),
-    *(_place_of_largest, _while_it_is_large),
+    *(_place_of_largest, _while_it_is_large, _opposites),
 )
 INTEGERS = (_added_to, _counted, _counted_within, _place_of_largest)
 
@@ -258,6 +263,35 @@ def test_one_that_is_counted_beyond_the_dtype_raises(
                 fused(u)
         else:
             assert _shown(fused(u)) == _shown(function(u))
+
+
+def test_what_turns_count_needs_no_look_where_their_number_fits() -> None:
+    def for_each(x, n):
+        c, y = 0, np.zeros_like(x)
+        for k in range(n):
+            if x[k] > 0:
+                c += 1
+            y[k] = x[k] * k + c
+        return y
+
+    def while_there_are(x, n):
+        k = c = 0
+        y = np.zeros_like(x)
+        while k < n and x[k] < 9:
+            if x[k] > 0:
+                c += 2
+            y[k] = x[k] * k + c
+            k += 1
+        return y
+
+    for function in (for_each, while_there_are):
+        fused = nfuser.fuse(function)
+        for dtype in (np.int16, np.int32):
+            x = np.arange(400, dtype=dtype) % 7
+            assert _shown(fused(x, 300)) == _shown(function(x, 300))
+            assert "arithmetic" not in str(fused.explain(x, 300))
+        x = np.arange(100, dtype=np.int8) % 2
+        assert _shown(fused(x, 50)) == _shown(function(x, 50))
 
 
 def test_one_in_a_branch_that_is_not_taken_raises_nothing() -> None:

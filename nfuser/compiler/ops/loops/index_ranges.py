@@ -57,8 +57,8 @@ class Ranges:
         """
         self._found: dict[TensorView, Range | None] = {}
 
-    def inside(self, loop: Loop) -> Ranges:
-        """Return what is known in the body of ``loop``, which stands here."""
+    def _around(self, loop: Loop) -> Ranges:
+        """Return what the body of ``loop`` is given, beside what turns carry on."""
         known = {
             a.result: self.of(loop.operands[a.slot])
             for a in loop.body.arguments
@@ -67,13 +67,28 @@ class Ranges:
         given = {t: found for t, found in known.items() if found is not None}
         if loop.turn is not None and loop.trips is not None:
             given[loop.turn] = ends_of(loop.trips, (sc.const(0), 1))
-        body = Ranges(loop.body.definition, given, self.compared)
-        for argument in loop.body.arguments if loop.flag is not None else ():
-            if argument.slot < loop.carried:
-                counted = self._counted(loop, argument.slot, body)
-                if counted is not None:
-                    given[argument.result] = counted[0]
         return Ranges(loop.body.definition, given, self.compared)
+
+    def inside(self, loop: Loop) -> Ranges:
+        """Return what is known in the body of ``loop``, which stands here."""
+        body = self._around(loop)
+        carried = [a for a in loop.body.arguments if a.slot < loop.carried]
+        known = {a.result: self._during(loop, a.slot, body) for a in carried}
+        given = {t: found for t, found in known.items() if found is not None}
+        return Ranges(loop.body.definition, {**body._given, **given}, self.compared)
+
+    def _during(self, loop: Loop, slot: int, body: Ranges) -> Range | None:
+        """Return the range of a number that turns carry on, in all turns."""
+        counted = self._counted(loop, slot, body)
+        if counted is not None:
+            return counted[0]
+        found = self.of(loop.operands[slot])
+        found = _combined(
+            _ADD, found, None if found is None else self._of_turns(loop, slot)
+        )
+        if found is not None:
+            self._compare(*found)
+        return found
 
     def of(self, tensor: TensorView) -> Range | None:
         """Return the least and the greatest of ``tensor`` in all turns, if known."""
@@ -99,14 +114,14 @@ class Ranges:
                 return _combined(op, *map(self.of, operands[op is _CHOICE :]))
             case Loop() as loop:
                 slot = loop.results.index(tensor)
-                return self._turned(loop, slot) or self._left(loop, slot)
+                return self._left(loop, slot) or self._turned(loop, slot)
             case _:
                 return None
 
     def _turned(self, loop: Loop, slot: int) -> Range | None:
         """Return the range of a number that ``loop`` leaves after so many turns."""
         first = self.of(loop.operands[slot]) if slot < loop.carried else None
-        if first is None or loop.trips is None:
+        if first is None:
             return None
         found = _combined(_ADD, first, self._of_turns(loop, slot))
         if found is not None:
@@ -126,13 +141,24 @@ class Ranges:
     def _of_turns(self, loop: Loop, slot: int) -> Range | None:
         """Return what all turns of ``loop`` add to a number, if each adds to it."""
         held = _carried(loop, slot)
-        if held is None or loop.trips is None:
+        trips = self._most_turns(loop) if loop.trips is None else loop.trips
+        if held is None or trips is None:
             return None
-        each = self.inside(loop).steps(loop.body.outputs[slot], held, {})
+        each = self._around(loop).steps(loop.body.outputs[slot], held, {})
         if each is None:
             return None
         low, high = _hull(each, (sc.const(0), sc.const(0)))
-        return low * loop.trips, high * loop.trips
+        return low * trips, high * trips
+
+    def _most_turns(self, loop: Loop) -> Scalar | None:
+        """Return how many turns ``loop`` has at most, if some number counts them."""
+        body = self._around(loop)
+        for slot in range(loop.carried):
+            counted = self._counted(loop, slot, body)
+            if counted is not None:
+                (low, high), step = counted
+                return maximum((high - low) // abs(step) + 1, 0)
+        return None
 
     def steps(
         self,
@@ -167,7 +193,7 @@ class Ranges:
                 if op is _ADD and self.steps(left, before, found) is None:
                     left, right = right, left
                 return _combined(op, self.steps(left, before, found), self.of(right))
-            case Loop() as loop if loop.trips is not None:
+            case Loop() as loop:
                 slot = loop.results.index(after)
                 if slot >= loop.carried:
                     return None
@@ -203,8 +229,10 @@ class Ranges:
             body.limit(loop.body.outputs[loop.flag], after, up=step > 0),
         )
         begin, later = ends
-        if begin is None or later is None:
+        if later is None:
             return None
+        if begin is None:  # as where it is known that there is a turn
+            begin = first[step > 0]
         last = maximum(begin, later) if step > 0 else minimum(begin, later)
         self._compare(*first, last + step)
         return ((first[0], last) if step > 0 else (last, first[1])), step

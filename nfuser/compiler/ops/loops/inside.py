@@ -10,10 +10,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nfuser.compiler.ir.expr import Expr, Loop, Scatter, Take, results
+from nfuser.compiler.ir.expr import (
+    Called,
+    Expr,
+    Loop,
+    Pointwise,
+    Scatter,
+    Take,
+    results,
+)
 from nfuser.compiler.ir.fusion import Fusion
+from nfuser.compiler.ir.point_op import COPY
 from nfuser.compiler.ir.scalars.functions import less
 from nfuser.compiler.ops.loops.index_ranges import WORD, Range, Ranges
+from nfuser.compiler.ops.python_integers import WITHIN, within
 from nfuser.compiler.ops.shapes.scatter import indices_of
 
 if TYPE_CHECKING:
@@ -53,6 +63,21 @@ def reading_inside(b: Builder, loop: Loop) -> Loop:
         if known is None or not _is_there(b, known, expr.source.shape[expr.axis]):
             return expr
         return replace(expr, inside=True) if _is_held(b, ranges) else expr
+
+    return _Inside(change).loop(loop, _around(b))
+
+
+def fitting_inside(b: Builder, loop: Loop) -> Loop:
+    """Let nobody look at integers of Python's that a dtype holds in each turn."""
+
+    def change(expr: Expr, ranges: Ranges) -> Expr:
+        if not isinstance(expr, Called) or expr.name != WITHIN:
+            return expr
+        known = ranges.of(expr.operands[0])
+        if known is None or not all(b.ask(x, usual=1) for x in within(expr, known)):
+            return expr
+        copied = Pointwise(COPY, expr.operands, expr.result)
+        return copied if _is_held(b, ranges) else expr
 
     return _Inside(change).loop(loop, _around(b))
 

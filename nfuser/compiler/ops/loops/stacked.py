@@ -27,7 +27,11 @@ from nfuser.compiler.ir.fusion import Fusion, with_sources
 from nfuser.compiler.ir.point_op import COPY, POINT_OPS, is_copy
 from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.compiler.ir.scalars.functions import less
-from nfuser.compiler.ops.loops.inside import reading_inside, writing_inside
+from nfuser.compiler.ops.loops.inside import (
+    fitting_inside,
+    reading_inside,
+    writing_inside,
+)
 from nfuser.compiler.ops.loops.written_rows import find_rows
 from nfuser.compiler.ops.shapes.views import drop, expand_dims, moveaxis, sliced
 from nfuser.compiler.ops.unread import live_or_checked
@@ -54,7 +58,7 @@ class _Stacked:
 
 def emit_loop(b: Builder, loop: Loop) -> tuple[TensorView, ...]:
     """Write ``loop`` down, with rows in place of arrays if it can; return results."""
-    loop = writing_inside(b, loop)
+    loop = writing_inside(b, fitting_inside(b, loop))
     wanted = loop.results
     stacked: dict[TensorView, _Stacked] = {}
     number = 0

@@ -161,7 +161,10 @@ class Plain(Choices):
         """Return ``not x``."""
         if not self.is_unknown(x):
             return not x
-        return self._t.call(ops.logical_not, self.truth(x))
+        b = self._t.builder
+        found = ops.logical_not(b, self._t.tensor(x))
+        b.weak[found] = bool  # one of Python's, of whatever it is the opposite
+        return self._t.wrap(found)
 
     def last(self, x: Any, later: Callable[[], Any]) -> Any:
         """Return ``x and later()``."""
