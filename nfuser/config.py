@@ -102,7 +102,8 @@ class Config:
     ``disable``
         Names of single features to turn off.
     ``verify``
-        0: never; 1: at the end of each stage; 2: after each pass.
+        0: never; 1: at the end of each stage; 2: after each pass, and what nfuser's
+        own code raises by mistake where a loop is traced is raised.
     ``pass_limit``
         Run only the first n passes of each stage.
     ``cache_dir``

@@ -387,3 +387,17 @@ def test_no_array_is_made_of_a_sequence_beside_a_tensor(
         nfuser.fuse(function)(x)
     spoken = nfuser.fuse(lambda x: x * [1.0] * 8, dialect="numpy")
     assert spoken(x).shape == (4, 8)  # NumPy makes one
+
+
+def test_integers_that_turns_count_wrap_beside_narrow_ones() -> None:
+    def counted(x: Any) -> Any:
+        c, rest = 0, x.sum() * 1.0 + 300
+        while rest > 1:
+            rest = rest - 1
+            c += 1
+        return x * c
+
+    x = torch.tensor([1, 2, 0], dtype=torch.int8)
+    found = nfuser.fuse(counted)(x)
+    assert found.dtype == torch.int8
+    assert found.tolist() == counted(x).tolist()
