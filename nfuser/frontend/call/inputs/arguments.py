@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import sys
 import weakref
+from dataclasses import is_dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import ml_dtypes
 import numpy as np
@@ -43,6 +44,7 @@ _NUMBERS = (int, float)
 _SCALARS = (np.number, np.bool_, ml_dtypes.bfloat16)
 _NONE: Mapping[Any, Any] = MappingProxyType({})
 _PLAIN = (bool, str, bytes, type(None), type(Ellipsis))
+_HOLDING = (list, tuple, dict, set, bytearray)
 _NAMED: tuple[type[Any], ...] = (type, np.dtype)
 # To a strict checker type(x) of a value typed Any is unknown; this one is not.
 _class_of: Callable[[object], type[object]] = type
@@ -199,6 +201,31 @@ def _address_and_key(library: Library, array: Any) -> tuple[int, Hashable]:
         raise
 
 
+class _Itself(weakref.ref[Any]):
+    """A weak reference to an object that has no hash: equal is that object alone."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+    def __new__(cls, item: Any) -> Self:
+        found = super().__new__(cls, item)
+        found._hash = id(item)
+        return found
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        item = self()
+        return isinstance(other, _Itself) and item is not None and item is other()
+
+
+def _has_weak(kind: type) -> bool:
+    return getattr(kind, "__weakrefoffset__", 0) != 0
+
+
 def static_key(item: Any) -> Hashable | None:
     """Return a key for an argument that is a constant of the trace, if it can be one.
 
@@ -220,7 +247,9 @@ def static_key(item: Any) -> Hashable | None:
     try:
         hash(item)
     except (TypeError, ValueError):
-        return None
+        # Of ``@dataclass`` alone, which compares by what may change: known by itself.
+        is_object = is_dataclass(kind) and not issubclass(kind, _HOLDING)
+        return (kind, _Itself(item)) if is_object and _has_weak(kind) else None
     try:
         return kind, weakref.ref(item)
     except TypeError:
