@@ -10,6 +10,7 @@ natively; each of the others differs from them in one thing or two.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ _SIZES = (
 )
 _DTYPES = ("f4", "i8", "c16", "i4", "i1", "u1", "f2", "?", "i2", "c8", "u4")
 _ODD = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1e30)
+_ODD_T = (float("nan"), np.inf, 1, np.array(0.75))
 _FIRST = (5, 7)
 GIVEN: dict[str, Any] = {
     "A": np.arange(35.0).reshape(_FIRST) % 11 - 4,
@@ -43,6 +45,8 @@ GIVEN: dict[str, Any] = {
     "Y": np.arange(5.0) * 1.5 - 2,
     "P": np.array([1, 0, 2, 1]),
     "M": np.arange(35).reshape(_FIRST) % 3 == 0,
+    "D": {"u": np.arange(7.0) - 3, "v": np.arange(7.0) * 2, "n": 2},
+    "L": [np.arange(7.0) + 1, 1.5, np.arange(3.0)],
     "K": 2,
     "T": 0.5,
 }
@@ -80,7 +84,7 @@ class Call:
     def copies(self) -> tuple[list[Any], list[Any]]:
         """Return arrays that hold, and arguments; nobody has written into them."""
         held = {
-            k: x.copy("K") if isinstance(x, np.ndarray) else x
+            k: x.copy("K") if isinstance(x, np.ndarray) else copy.deepcopy(x)
             for k, x in self.values.items()
         }
         seen = {k: self.views.get(k, _same)(x) for k, x in held.items()}
@@ -134,6 +138,9 @@ def _made(
         n, m
     )
     found["k"] = rng.randint(1, max(1, min(n, m, 4) - 1))
+    u, v, w = (_numbers(rng, (m,), second, how) for _ in range(3))
+    found["d"] = {"u": u, "v": v, "n": rng.randint(1, 3)}
+    found["l"] = [w, 1.5, _numbers(rng, (3,), "f8", how)]
     found["t"] = rng.choice((0.5, -0.25, 1.5))
     return found
 
@@ -153,7 +160,7 @@ def calls(rng: random.Random, names: list[str]) -> Iterator[Call]:
     if {"a", "b"} <= {*names} or ("a" in names and {"x", "y"} & {*names}):
         changes += [_overlapping, _overlapping]
     for change in rng.sample(changes, 3):
-        yield change(rng, names, arrays, sizes)
+        yield from [change(rng, names, arrays, sizes)] * rng.choice((1, 1, 3))
     made = _made(rng, sizes, kinds, "different") | {"k": usual["k"]}
     yield Call(names, made, {}, about=f"{sizes} again k={made['k']} t={made['t']}")
 
@@ -204,7 +211,18 @@ def _numbered(
     made = _made(rng, sizes, ("f8", "f8"), "different")
     made["k"] = rng.choice((0, -1, 3, np.int64(2), True, 7, np.int32(1), 0))
     made["t"] = rng.choice(
-        (2, np.float64(0.75), -0.0, np.float32(0.5), 0, True, float("nan"), np.inf, 1)
+        (
+            2,
+            np.float64(0.75),
+            -0.0,
+            np.float32(0.5),
+            0,
+            True,
+            float("nan"),
+            np.inf,
+            1,
+            np.array(0.75),
+        )
     )
     if rng.random() < 0.5 and sizes[0]:
         made["p"] = rng.choice(

@@ -36,6 +36,8 @@ R = A[P]{|[:, 1:]|[::-1]|.T}
 
 R = A[{P, 0|P, -1|P, K|P, :|P, 1:|::-1}] * 1
 
+R = A{[:1]|[-1:]|[K : K + 1]|[:, :1]|[:, K - 1 : K]|[1:2, 1:2]|[:0]|[K:K]} {* 2|+ X[:1]|}
+
 R = A[:, P % A.shape[1]]{|[1:]| + 0}
 
 R = {A[P, P % A.shape[1]]|A[P[:, None], [0, 1]]|A[np.ix_(P, [1, 0])]|A[[1, 0]]|A[[-1, 0, 1]]}
@@ -108,6 +110,12 @@ R = {len(A)|A.shape[1]|A.size|A.ndim|A.shape[0] * T|K * 2|T + 1|K > 1|K / 2|K //
 
 R = {K + A[0, 0]|T * A[0, 0]|max(K, 2)|min(T, 1.0)|abs(T)|float(K)|int(T)|A[0, 0] > T|A[0, 0] * A[-1, -1]|round(T)}
 
+R = np.{histogram(A[:, 0], bins=3, range=(-2, 2))|histogram2d(A[0], X, bins=3, range=[[-2, 2], [-2, 2]])}[0]
+
+R = {np.empty(A.shape, int).shape|np.arange(K)|np.arange(K) * T|np.linspace(0, T, 3)|np.eye(K)|np.arange(len(A)) - Y|np.indices(A.shape)[0] + A}
+
+R = (A > T){.sum()|.sum(axis=0)|.any(axis=1)|.mean()|.all()|.astype(int)|.argmax(axis=0)|.cumsum()}
+
 R, S = A.min(), {A.max(axis=0)|A[0]|A + 1|A.sum()}
 
 R = [A{|[0]| + 1}, B.sum()]
@@ -150,6 +158,14 @@ A[:, 1:] = {A[:, :-1]|B[:, 1:]|A[:, :-1] + 1|B[:, :0:-1]|A[:, :0:-1]}
 A[:, :-1] = {A[:, 1:]|B[:, :-1] - A[:, 1:]|Y[:, None]}
 
 A[::2] = {A[::2] * 2|B[::2]|A[::-2][::-1]|X * 2}
+
+A[:, {::2|1::2|::3|::-1|K:|-2:|:1|::-2}] {=|+=|*=} {T|Y[:, None]|K|A[:, :1]|Y[::-1, None]}
+
+A[:, ::2] {=|-=} {B[:, ::2]|A[:, ::2] * 2|A[::-1, ::2]|A[:, ::-1][:, ::2]}
+
+A[{::2, 1:|1:, ::2|::2, ::2|:1|-1:|K : K + 1|K - 1 : K|:, K : K + 1|:, :1|1:, 1:}] {=|+=} {T|K|A[-1:, -1:]}
+
+A[np.ix_({Y > 0|[0, 1]|P}, {X > T|[1, 0]|[0, -1]})] {=|+=} {T|0}
 
 A[1::2] {+=|-=|*=} {A[0]|B[1::2]|T|X}
 
@@ -224,7 +240,14 @@ A.{sort()|sort(axis=0)|fill(T)|fill(0)|partition(1, axis=1)|put([1, 2], T)}
 
 A[1:].{sort(axis=0)|fill(2)}
 
-R = A[{0|1:|:, 0|::2|::-1|:-1|:, 1:|K}]
+R = np.stack((A, B), axis={0|1|2|-1})
+R[{M[:2, :2].sum()|0|:, 0|:, :, 0|..., 1|1, ..., ::-1|:, 1:, 0|...}] {=|+=} {T|R[0, 0, 0]|K}
+
+R = np.{stack((A, A + 1), axis=2)|repeat(A[:, :, None], 3, axis=2)}
+R[{M|A > T|R > T|Y > 0|:, X > 0|0, X > T|Y > T, 1:|Y > 0, :, 0}] {=|+=|*=} {T|0|2}
+S = R.{sum()|sum(axis=0)|max(axis=(0, 1))|sum(axis=1)|copy()}
+
+R = A[{0|1:|:, 0|::2|::-1|:-1|:, 1:|K|:1}]
 {R[0] = T|R += 1|R[...] = 2|A[0] = 7|R[:] = R[::-1]|R *= 2|R[-1] = R[0]}
 
 R = A.T
@@ -434,6 +457,40 @@ else:
 R = {A if A.sum() > 0 else B|A[0] if K > 1 else A[1]|T if T > 0 else -T|A.sum() if Y[0] > 0 else A.max()|K if A[0, 0] > T else 2}
 
 R = {A[0, 0] > 0 and A[1, 1] > 0|K > 1 or T > 0|not K|K and T|T or K}
+
+D["u"] {=|+=} {X|A[0]|X + 1|A.sum()|K}
+
+D["u"][{0|1:|...|::2}] {=|+=} {T|K|X[0]}
+
+D["v"], D["u"] = {D["u"], D["v"]|A, D["u"]|D["u"] + 1, A * 2|A[0], A[1]}
+
+R = D{["u"] + 1|["u"]|.get("w")|["v"] * D["n"]|}
+
+D["w"] = {A + 1|A|D["n"] + 1|D.pop("v")|X.sum()}
+
+for R in D:
+    {if R == "u":
+        D[R] += 1|D["n"] += 1|A[0] += D["n"]}
+
+L[0] {=|+=} {X|X * 2|A[0]|1}
+
+L[1] {=|+=} {K|A.sum()|L[1] + 1}
+
+L.{append(A.sum())|append(A)|append(K)|extend([A[0] + 1, K])|insert(0, X + 1)|pop()|reverse()}
+
+R = L{[0] + L[1]|| + [A + 1]|[::-1]|[1]}
+
+for R in L[:1]:
+    R {+= 1|*= K|-= T}
+
+A[0] = 3
+{if K > 1:
+    raise ValueError("k")|assert K < 2|if T > 1:
+    raise KeyError(K)|Y[99] = 1|A.sum(axis=3)|A + np.ones((99, 98))}
+A[1] = 4
+
+with np.errstate(all="ignore"):
+    A[0] {/=|=} {0|T / (A[1] - A[1])|1 / X}
 
 def S(u):
     u[0] {=|+=} 1
