@@ -29,6 +29,7 @@ from tests.fuzz import comparing
 from tests.fuzz.backends import BACKENDS
 from tests.fuzz.form_given import GIVEN, Call, calls
 from tests.fuzz.form_texts import LOOPS, VALUES, WRITES
+from tests.fuzz.form_ways import FormWay
 from tests.fuzz.loaded import loaded
 
 _TOKEN = re.compile(r"(?<![.\w])[ABXYPMKTRSDL]\b")
@@ -159,7 +160,9 @@ def generate(seed: int) -> str:
 
 _ROUNDED = re.compile(r"f2|f4|float32|float16")
 _NUMBERS = re.compile(r"^ +(for|while|if) |\b(max|min)\(| if | and | or ", re.MULTILINE)
-_TIES = re.compile(r"max|min|median|percentile|quantile|sort|partition|clip|ptp")
+_TIES = re.compile(
+    r"max|min|sum|mean|median|percentile|quantile|sort|partition|clip|ptp"
+)
 _BEYOND = re.compile(r"\bp [-+*]|-p\b")
 _PLACED = re.compile(r"stretched|\bfft\b|\[.*\bp\b.*\] .?= ")
 """What makes NumPy's numbers of Python's, zeros of either sign, and reads that clip;
@@ -176,19 +179,18 @@ def _outcome(function: Any, given: list[Any]) -> tuple[str, Any]:
 
 def compare(seed: int, backend: str, tally: Counter[str]) -> None:
     """Run one program for some calls; raise where it is not what NumPy does."""
-    text = generate(seed)
-    heads = re.match(r"def program\((.*)\):", text)
-    assert heads is not None
-    names = [x for x in heads[1].split(", ") if x]
     rng = random.Random(seed)
+    way = FormWay.random(rng, generate(seed))
+    text = way.text
     kept: list[tuple[Any, Any]] = []
     with (
         warnings.catch_warnings(action="ignore"),
         loaded(text, f"<form program {seed}>", np=np) as space,
     ):
-        plain = space["program"]
-        fused = nfuser.fuse(plain, backend=backend)
-        for number, call in enumerate(calls(rng, names)):
+        plain = way.calling(space["program"], space)
+        fused = nfuser.fuse(space["program"], backend=backend)
+        fused = way.calling(fused, space)
+        for number, call in enumerate(calls(rng, way.names)):
             what = f"call {number}: {call.about}\n{text}"
             kept += _one_call(plain, fused, call, tally, what)
         if said := comparing.changed(kept):
