@@ -2,9 +2,10 @@
 """Hunt planted faults with random programs: ``python -m tests.fuzz.hunt FAULTS.json``.
 
 The file maps names to a file of ``nfuser``, a text that stands there once, and what it
-becomes. A program runs once without any fault, and says which of them would have shown
-where they stand; these alone are tried with it. One that fails without a fault, too,
-has found none: it is listed as a fault of the package's own.
+becomes, or lists objects with ``name``, ``file``, ``old`` and ``new``. A program runs
+once without any fault, and says which of them would have shown where they stand; these
+alone are tried with it. One that fails without a fault, too, has found none: it is
+listed as a fault of the package's own.
 """
 
 from __future__ import annotations
@@ -210,6 +211,18 @@ def _run(chosen: list[str]) -> None:
         sys.stdout.flush()
 
 
+def _listed(text: str) -> dict[str, planting.Fault]:
+    """Return faults by name, of a mapping to lists or a list of mappings."""
+    listed = json.loads(text)
+    if isinstance(listed, list):
+        keys = ("file", "old", "new")
+        listed = {x["name"]: [x[key] for key in keys] for x in listed}
+    return {
+        name: planting.Fault(file.removeprefix("nfuser/"), text, becomes)
+        for name, (file, text, becomes, *_) in listed.items()
+    }
+
+
 def main() -> None:
     """Hunt as long as asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -222,8 +235,7 @@ def main() -> None:
     if asked.run is not None:
         _run(asked.run)
         return
-    listed = json.loads(asked.faults.read_text())
-    faults = {name: planting.Fault(*rest[:3]) for name, rest in listed.items()}
+    faults = _listed(asked.faults.read_text())
     with tempfile.TemporaryDirectory() as folder:
         hunt = Hunt(faults, Path(folder), asked.seconds, asked.first)
         hunt.run(asked.jobs)
