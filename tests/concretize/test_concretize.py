@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import nfuser
 import nfuser.compiler.ir.scalars.functions as scalar_functions
 import nfuser.compiler.ir.scalars.symbols as scalar_symbols
 from nfuser.compiler.concretize import answer, concretize, questions
@@ -280,3 +281,15 @@ def test_extents_that_met_before_are_not_compared_again(
 
     one, many = asked_by(1), asked_by(30)
     assert many - one < 3 * 29  # of each step, once for each of its two results
+
+
+@pytest.mark.parametrize("backend", ["cpu", "interpret"])
+@pytest.mark.parametrize("dtype", ["f8", "f2", "c16"])
+def test_a_sum_of_one_negative_zero_is_zero(backend: str, dtype: str) -> None:
+    program = lambda x: (x.sum(axis=0), x.mean(), x.sum(axis=1, keepdims=True))  # noqa: E731
+    for shape in ((1, 3), (3, 1), (1, 1)):
+        x = -np.zeros(shape, dtype)
+        for wanted, found in zip(
+            program(x), nfuser.fuse(program, backend=backend)(x), strict=True
+        ):
+            assert np.array_equal(np.signbit(wanted.real), np.signbit(found.real))

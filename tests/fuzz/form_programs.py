@@ -160,9 +160,7 @@ def generate(seed: int) -> str:
 
 _ROUNDED = re.compile(r"f2|f4|float32|float16")
 _NUMBERS = re.compile(r"^ +(for|while|if) |\b(max|min)\(| if | and | or ", re.MULTILINE)
-_TIES = re.compile(
-    r"max|min|sum|mean|median|percentile|quantile|sort|partition|clip|ptp"
-)
+_TIES = re.compile(r"max|min|median|percentile|quantile|sort|partition|clip|ptp")
 _BEYOND = re.compile(r"\bp [-+*]|-p\b")
 _PLACED = re.compile(r"stretched|\bfft\b|\[.*\bp\b.*\] .?= ")
 """What makes NumPy's numbers of Python's, zeros of either sign, and reads that clip;

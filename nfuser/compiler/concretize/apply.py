@@ -245,5 +245,9 @@ def _without_trivial_reduction(
             subtract = Pointwise(POINT_OPS["subtract"], (squeezed, squeezed), centred)
             square = Pointwise(POINT_OPS["multiply"], (centred, centred), m2)
             return [squeeze, subtract, square], (squeezed, m2)
+        case ReduceOp.SUM if source.dtype.is_float or source.dtype.is_complex:
+            zero = TensorView((), source.dtype)  # to which -0.0 adds up as 0.0
+            add = Pointwise(POINT_OPS["add"], (squeezed, zero), expr.result)
+            return [squeeze, Constant(0.0, zero), add], expr.results
         case _:
             return [squeeze], (squeezed,)
