@@ -120,6 +120,8 @@ class _Reader:
     def __init__(self) -> None:
         self.scalars: dict[Scalar, int] = {}
         self._numbers: dict[TensorView, int] = {}
+        self._kinds: dict[Hashable, tuple[Hashable, ...]] = {}
+        self._operations: dict[int, Hashable] = {}
 
     def read(self, item: object) -> Hashable:
         """Return ``item`` as a value, tensors as numbers once they are known."""
@@ -135,7 +137,11 @@ class _Reader:
         if number is not None:
             return number
         self._numbers[tensor] = number = len(self._numbers)
-        return number, *self.contents(tensor)
+        kind = tensor.dtype, *[(axis.extent, axis.iter_type) for axis in tensor.axes]
+        said = self._kinds.get(kind)
+        if said is None:
+            said = self._kinds[kind] = self.contents(tensor)
+        return number, *said
 
     def body(self, item: Fusion) -> Hashable:
         """Return what the body of a loop says."""
@@ -173,8 +179,11 @@ class _Reader:
         return "set", *[self.read(x) for x in sorted(items, key=spelled)]
 
     def operation(self, item: PointOp) -> Hashable:
-        """Return an operation, which was read before."""
-        return _operation(item)
+        """Return an operation, by identity: to hash one takes longer."""
+        found = self._operations.get(id(item))
+        if found is None:
+            found = self._operations[id(item)] = _operation(item)
+        return found
 
     def contents(self, item: object) -> tuple[Hashable, ...]:
         """Return the class of a node or a value, and what it holds."""

@@ -97,4 +97,10 @@ def tensor(
     shape: Iterable[Scalar | int], dtype: DType, source: SourceLine | None = None
 ) -> TensorView:
     """Return a new tensor with fresh axes."""
-    return TensorView(tuple([axis(extent) for extent in shape]), dtype, source)
+    axes = tuple([axis(extent) for extent in shape])
+    found = TensorView(axes, dtype, source)
+    _set_shape(found, tuple([axis.extent for axis in axes]))  # others work it out late
+    return found
+
+
+_set_shape = _Shaped._shape.__set__  # pyright: ignore[reportPrivateUsage]

@@ -36,10 +36,24 @@ def _folders() -> tuple[str, ...]:
 _SKIPPED = _folders()
 
 
-@lru_cache(4096)
+class _Users(dict[str, bool]):
+    """Tells of each file whether it is the user's; a call takes longer to ask."""
+
+    def __missing__(self, file: str) -> bool:
+        if len(self) >= _MOST_FILES:
+            self.clear()
+        skipped = (*_SKIPPED, "<__array_function__")
+        self[file] = found = file == _DEMO or not file.startswith(skipped)
+        return found
+
+
+_MOST_FILES = 4096
+_users = _Users()
+
+
 def is_users(file: str) -> bool:
     """Tell whether ``file`` is neither ours nor an array library's."""
-    return file == _DEMO or not file.startswith((*_SKIPPED, "<__array_function__"))
+    return _users[file]
 
 
 @lru_cache(4096)
@@ -50,7 +64,7 @@ def _line(file: str, number: int) -> SourceLine:
 def users_frame() -> FrameType | None:
     """Return the innermost frame of the user's."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame is not None and not is_users(frame.f_code.co_filename):
+    while frame is not None and not _users[frame.f_code.co_filename]:
         frame = frame.f_back
     return frame
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import nfuser.compiler.ir.scalars.symbols as scalar_symbols
@@ -169,8 +170,7 @@ def roll(b: Builder, x: TensorView, shift: Scalar | int, axis: int) -> TensorVie
     """Move elements ``shift`` places along ``axis``; what falls off comes in again."""
     axis = views.normal_axis(axis, x.ndim)
     extent = x.shape[axis]
-    back, place = sc.as_scalar(shift) % extent, scalar_symbols.place(axis, extent)
-    index = place - back + extent * less(place, back)
+    back, index = _rolled(sc.as_scalar(shift), axis, extent)
     made = remap(b, x, x.shape, {axis: index})
 
     def parts() -> TensorView:
@@ -179,6 +179,13 @@ def roll(b: Builder, x: TensorView, shift: Scalar | int, axis: int) -> TensorVie
 
     b.meant[made] = parts
     return made
+
+
+@lru_cache(256)
+def _rolled(shift: Scalar, axis: int, extent: Scalar) -> tuple[Scalar, Scalar]:
+    """Return how far back what was ``shift`` places on is read, and where that is."""
+    back, place = shift % extent, scalar_symbols.place(axis, extent)
+    return back, place - back + extent * less(place, back)
 
 
 def tile(b: Builder, x: TensorView, counts: Sequence[Scalar | int]) -> TensorView:

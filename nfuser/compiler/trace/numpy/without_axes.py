@@ -67,9 +67,10 @@ def is_number(x: Any) -> bool:
 
 def mark(found: Any, given: tuple[Any, ...], *, is_array: bool) -> Any:
     """Say of what a call gave, unless it was given to it; return it."""
-    if isinstance(found, (tuple, list)):
+    if isinstance(found, Standin):  # asked first, as what it says it is takes longer
+        if hasattr(type(found), "_remake") and not any(found is x for x in given):
+            found._is_array = is_array  # pyright: ignore[reportAttributeAccessIssue]
+    elif isinstance(found, (tuple, list)):
         for x in found:
             mark(x, given, is_array=is_array)
-    elif hasattr(found, "_remake") and not any(found is x for x in given):
-        found._is_array = is_array
     return found

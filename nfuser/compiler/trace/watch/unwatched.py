@@ -51,7 +51,9 @@ def _quiet(verb: Callable[P, R], *, looks: bool) -> Callable[P, R]:
         if see is None:
             return verb(*args, **options)
         sys.setprofile(None)
-        if looks and (_may_bring_code(args) or _may_bring_code(options.values())):
+        if looks and (
+            _may_bring_code(args) or (options and _may_bring_code(options.values()))
+        ):
             sys.setprofile(see)
             return verb(*args, **options)
         WATCHING.see = None

@@ -49,10 +49,13 @@ def into_outputs(
     function: np.ufunc, written: Callable[[Any], Any]
 ) -> Callable[..., Any]:
     """Return what calls a ufunc, whose outputs may follow its operands."""
+    count = function.nin
 
     @unwatched
     def called(*args: Any, **options: Any) -> Any:
-        outputs = [x if x is None else written(x) for x in args[function.nin :]]
-        return function(*args[: function.nin], *outputs, **options)
+        if len(args) <= count:
+            return function(*args, **options)
+        outputs = [x if x is None else written(x) for x in args[count:]]
+        return function(*args[:count], *outputs, **options)
 
     return called

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from nfuser.compiler.trace.loops.python.sites import BodySite
     from nfuser.compiler.trace.tracer import Tracer
 
+_OF_NUMPY: type = type(np.roll)  # functions that hand calls on to their arguments
 _MOST_OTHERS = 300  # of a loop whose body cannot be run once for all
 
 
@@ -79,9 +80,11 @@ class Plain(Choices):
         super().__init__(tracer)
         self._cell = CellType(self)
         self._ufuncs: dict[np.ufunc, Callable[..., Any]] = {}
+        self._numpys: dict[Callable[..., Any], Callable[..., Any]] = {}
         self._of_kind: dict[type, Callable[[Any], Any]] = {
             FunctionType: self._function,
             np.ufunc: self._of_ufunc,
+            _OF_NUMPY: self._of_numpy,
         }
 
     def call(self, function: Any) -> Any:
@@ -121,6 +124,15 @@ class Plain(Choices):
             made = writers.into_outputs(function, self.written)
             self._ufuncs[function] = made
         return self._ufuncs[function]
+
+    def _of_numpy(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        if function not in self._numpys:
+            own = writers.writer(function, self.written)
+            self._numpys[function] = function if own is None else own
+        found = self._numpys[function]
+        if self._depth and found is function and not is_harmless(function):
+            raise self._lasting(f"it calls {name_of(function)}")
+        return found
 
     def _function(self, function: FunctionType) -> Any:
         inner = getattr(function, "__nfuser_wrapped__", None)

@@ -73,33 +73,16 @@ class NumpyProtocols(Standin):
                 return NotImplemented
         tracer = self._tracer
         name = ufunc.__name__
+        if method == "__call__":
+            return _called(tracer, ufunc, inputs, options)
         if method == "reduce" and name in _REDUCTIONS:
             axis = options.pop("axis", 0)
             x, *rest = inputs
             return tracer.handlers[_REDUCTIONS[name]](tracer, x, axis, *rest, **options)
         scan = tracer.handlers.get(f"{name}.{method}")
-        if scan is not None:
-            return scan(tracer, *inputs, **options)
-        if method != "__call__":
+        if scan is None:
             raise refusals.function(f"{name}.{method}")
-        handler = tracer.handlers.get(name)
-        if handler is None:
-            raise refusals.function(name, "numpy" if hasattr(np, name) else "the ufunc")
-        if not options and tracer.dialect.is_operator(name, inputs):
-            return tracer.operate(getattr(ops, name), *inputs)
-        outputs = options.pop("out", None)
-        for target in () if tracer.makes else outputs or ():
-            if not (target is None or isinstance(target, Standin)):
-                raise to_be_assigned()
-        where = options.pop("where", True)
-        core = {key: options.pop(key) for key in _core_options(ufunc) & options.keys()}
-        taken = _converted(tracer, name, inputs, options)
-        found = handler(tracer, *taken, **core)
-        if outputs is None:
-            if where is not True:
-                raise refusals.keyword(name, "where")
-            return found
-        return _written(tracer, name, inputs, outputs, found, where)
+        return scan(tracer, *inputs, **options)
 
     def __array_function__(
         self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any
@@ -108,13 +91,10 @@ class NumpyProtocols(Standin):
             if kind in chosen_by_masks:
                 return NotImplemented
         tracer = self._tracer
-        module = func.__module__.removeprefix("nfuser.").split("._")[0]
-        name = func.__name__
-        inner = f"{module}.{name}".removeprefix("numpy.")
-        handler = tracer.handlers.get(inner)
-        if handler is None:
+        module, name, inner = _names[func]
+        if inner not in tracer.handlers:
             raise refusals.function(name, module)
-        return handler(tracer, *args, **kwargs)
+        return tracer.handlers[inner](tracer, *args, **kwargs)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         del api_version
@@ -134,6 +114,52 @@ class NumpyProtocols(Standin):
         # Torch is there; and it imports what imports this.
         words: Any = import_module("nfuser.compiler.trace.torch.words.table")
         return words.call_function(name, args, dict(kwargs or {}))
+
+
+def _called(
+    tracer: Any, ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """Return what a ufunc gives of stand-ins."""
+    name = ufunc.__name__
+    handler = tracer.handlers.get(name)
+    if handler is None:
+        raise refusals.function(name, "numpy" if hasattr(np, name) else "the ufunc")
+    if not options:
+        if tracer.dialect.is_operator(name, inputs):
+            return tracer.operate(getattr(ops, name), *inputs)
+        return handler(tracer, *inputs)
+    outputs = options.pop("out", None)
+    for target in () if tracer.makes else outputs or ():
+        if not (target is None or isinstance(target, Standin)):
+            raise to_be_assigned()
+    where = options.pop("where", True)
+    core = {key: options.pop(key) for key in _core_options(ufunc) & options.keys()}
+    taken = _converted(tracer, name, inputs, options)
+    found = handler(tracer, *taken, **core)
+    if outputs is None:
+        if where is not True:
+            raise refusals.keyword(name, "where")
+        return found
+    return _written(tracer, name, inputs, outputs, found, where)
+
+
+class _Names(dict["Callable[..., Any]", tuple[str, str, str]]):
+    """The module of a function, its name, and that by which it is handled.
+
+    They are looked up without a call, which whoever watches the trace would see.
+    """
+
+    def __missing__(self, func: Callable[..., Any]) -> tuple[str, str, str]:
+        module = func.__module__.removeprefix("nfuser.").split("._")[0]
+        name = func.__name__
+        found = module, name, f"{module}.{name}".removeprefix("numpy.")
+        if type(func) is _OF_NUMPY and module.startswith("numpy"):
+            self[func] = found
+        return found
+
+
+_OF_NUMPY = type(np.roll)
+_names = _Names()
 
 
 def _operated(name: str, x: Any, y: Any) -> Any:
