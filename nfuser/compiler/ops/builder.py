@@ -376,6 +376,8 @@ def _rounded(number: np.generic, dtype: DType) -> Number:
 
 
 def _converted(number: Number, dtype: DType) -> Number:
+    if type(number) is float and dtype is DType.F64:
+        return number
     if dtype.is_bool:
         return bool(number)
     if dtype.is_integer:

@@ -426,6 +426,7 @@ def lies_below(x: Scalar, limit: Scalar) -> bool:
     return isinstance(gap, Const) and gap.value >= 0
 
 
+@lru_cache(_KEPT)
 def is_natural(x: Scalar) -> bool:
     """Tell whether the form of ``x`` shows that it is not negative."""
     match x:
@@ -447,4 +448,5 @@ def is_natural(x: Scalar) -> bool:
             return False
 
 
-KEPT = (_sum, _difference, _product, _quotient)  # to be cleared once a kernel is made
+# To be cleared once a kernel is made.
+KEPT = (_sum, _difference, _product, _quotient, is_natural)

@@ -108,8 +108,11 @@ def flatten(t: Tracer, a: Any, order: str = "C") -> Any:
 def roll(t: Tracer, a: Any, shift: Any, axis: Any = None) -> Any:
     """Return ``numpy.roll``."""
     if axis is None:
-        rolled, shape = roll(t, ravel(t, a), shift, 0), t.wrap(t.tensor(a)).shape
-        return reshape(t, rolled, shape, copy=True)  # of a new array, as NumPy's is
+        held = t.tensor(a)
+        if held.ndim != 1:
+            rolled, shape = roll(t, ravel(t, a), shift, 0), t.wrap(held).shape
+            return reshape(t, rolled, shape, copy=True)  # of a new array, as NumPy's is
+        axis = 0
     shifts = sizes(t, shift, "roll")
     axes = list(axis) if is_sequence(axis) else [axis]
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
