@@ -21,7 +21,13 @@ from nfuser.compiler.ir.fusion import Fusion, Replacement, rebuild
 from nfuser.compiler.ir.identity import Likeness, structure
 from nfuser.compiler.ir.point_op import POINT_OPS, PointOp
 from nfuser.compiler.ir.scalars.scalar import Scalar
-from nfuser.compiler.ir.tensor import IterType, SourceLine, TensorView, tensor
+from nfuser.compiler.ir.tensor import (
+    IterDomain,
+    IterType,
+    SourceLine,
+    TensorView,
+    tensor,
+)
 from nfuser.compiler.trace import call_of, trace_function
 from nfuser.errors import NfuserError
 from tests.fuzz.generate import generate
@@ -235,6 +241,12 @@ def test_every_field_of_a_class_it_does_not_know_takes_part() -> None:
     assert n + 1 in structure(found[2]).scalars
     with pytest.raises(TypeError, match="dict cannot be part of an expression"):
         structure(rotated({"a": 1}, n))  # pyright: ignore[reportArgumentType]
+
+
+def test_tensors_are_told_apart_by_all_that_they_say() -> None:
+    """A field that is added has to be one of those by which their kinds are known."""
+    assert [f.name for f in fields(TensorView)] == ["axes", "dtype", "source"]
+    assert [f.name for f in fields(IterDomain)] == ["extent", "iter_type"]
 
 
 def test_it_is_worked_out_once() -> None:

@@ -66,6 +66,29 @@ def test_of_a_verb_three_events_are_seen(monkeypatch: pytest.MonkeyPatch) -> Non
     assert seen["quiet"] == 60
 
 
+def _turned(u: Any) -> Any:
+    for _ in (0, 1, 2, 3, 4):
+        u = np.roll(u, 1)
+    return u
+
+
+def test_of_a_function_of_numpy_only_begin_and_end_are_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: Counter[str] = Counter()
+    see = Observer.see
+
+    def counted(self: Observer, frame: FrameType, event: str, item: Any) -> None:
+        seen[frame.f_code.co_name] += 1
+        see(self, frame, event, item)
+
+    nfuser.fuse(lambda u: np.roll(u, 2))(np.ones(3))  # its name is looked up once
+    monkeypatch.setattr(Observer, "see", counted)
+    x = np.arange(3.0)
+    np.testing.assert_array_equal(nfuser.fuse(_turned)(x), _turned(x))
+    assert seen["__array_function__"] == 10
+
+
 def test_a_profiler_of_the_function_goes_on_through_verbs() -> None:
     seen: Counter[str] = Counter()
 
