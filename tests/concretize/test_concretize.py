@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers settle a fusion: constants for 0 and 1, one symbol for each extent."""
 
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

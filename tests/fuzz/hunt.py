@@ -22,6 +22,7 @@ import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import copytree
+from typing import Any, cast
 
 from tests.fuzz import planting, switches
 from tests.fuzz.mixed import GENERATORS, turns
@@ -213,10 +214,10 @@ def _run(chosen: list[str]) -> None:
 
 def _listed(text: str) -> dict[str, planting.Fault]:
     """Return faults by name, of a mapping to lists or a list of mappings."""
-    listed = json.loads(text)
+    listed: Any = json.loads(text)
     if isinstance(listed, list):
-        keys = ("file", "old", "new")
-        listed = {x["name"]: [x[key] for key in keys] for x in listed}
+        given = cast("list[dict[str, str]]", listed)
+        listed = {x["name"]: [x["file"], x["old"], x["new"]] for x in given}
     return {
         name: planting.Fault(file.removeprefix("nfuser/"), text, becomes)
         for name, (file, text, becomes, *_) in listed.items()

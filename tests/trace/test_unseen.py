@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What nfuser does with the text of a function is not watched as its values are."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
+
 from __future__ import annotations
 
 import sys

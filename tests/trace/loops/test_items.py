@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import nfuser
+from nfuser.errors import TraceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,7 +116,14 @@ def paired_and_written(x, y, z):
 
 def test_strict_pairs_of_unequal_lengths_raise_as_python_does() -> None:
     fused = nfuser.fuse(paired_and_written)
-    for lengths in ((70, 70, 71), (70, 71, 71), (71, 70, 71), (400, 400, 390)):
+    for lengths in (
+        (70, 70, 71),
+        (70, 71, 71),
+        (71, 70, 71),
+        (400, 400, 390),
+        (0, 4, 4),
+        (70, 0, 70),
+    ):
         given = [np.arange(float(n)) for n in lengths]
         ours = copy.deepcopy(given)
         with pytest.raises(ValueError, match="zip") as wanted:
@@ -124,6 +132,23 @@ def test_strict_pairs_of_unequal_lengths_raise_as_python_does() -> None:
             fused(*ours)
         assert str(found.value).splitlines()[0] == str(wanted.value)
         np.testing.assert_array_equal(ours[2], given[2])
+
+
+def paired_until(x, y):
+    s = 0.0
+    for k, (p, q) in enumerate(zip(x, y, strict=True)):
+        s = s + p * q
+        if k == 3:
+            break
+    return s
+
+
+def test_a_turn_may_end_a_loop_before_lengths_that_differ_show() -> None:
+    fused = nfuser.fuse(paired_until)
+    with pytest.raises(TraceError):
+        fused(np.arange(400.0), np.arange(390.0))
+    x = np.arange(400.0)
+    assert fused(x, x) == paired_until(x, x)
 
 
 def test_one_trace_is_for_all_lengths() -> None:

@@ -434,14 +434,12 @@ def is_natural(x: Scalar) -> bool:
             return number >= 0
         case Poly(terms):
             return all(c > 0 and all(map(is_natural, m)) for m, c in terms)
-        case Size() | Knob() | LoopIndex():
+        case Size() | Knob() | LoopIndex() | Binary(Op.MOD | Op.LT | Op.EQ):
             return True
         case Binary(Op.FLOORDIV | Op.MIN, lhs, rhs):
             return is_natural(lhs) and is_natural(rhs)
         case Binary(Op.MAX, lhs, rhs):
             return is_natural(lhs) or is_natural(rhs)
-        case Binary(Op.MOD | Op.LT | Op.EQ):
-            return True
         case Select(_, then, other):
             return is_natural(then) and is_natural(other)
         case _:

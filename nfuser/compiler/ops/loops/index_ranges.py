@@ -29,6 +29,9 @@ Range: TypeAlias = "tuple[Scalar, Scalar]"  # the least and the greatest
 _ADD, _SUBTRACT, _MULTIPLY = (POINT_OPS[n] for n in ("add", "subtract", "multiply"))
 _BOTH, _CHOICE = POINT_OPS["bit_and"], POINT_OPS["select"]
 _NEGATIVE, _ABSOLUTE = POINT_OPS["negative"], POINT_OPS["absolute"]
+_REST = POINT_OPS["remainder"]
+_SHIFT = POINT_OPS["right_shift"]
+_LESSENED = (POINT_OPS["floor_divide"], _SHIFT)
 _EXTREMA = {POINT_OPS["minimum"]: minimum, POINT_OPS["maximum"]: maximum}
 _FAR = 1 << 31  # steps that a counter takes beyond no axis and out of 64 bits
 WORD = (
@@ -324,7 +327,27 @@ def _combined(op: PointOp, *found: Range | None) -> Range | None:
         return negated
     if op is _ABSOLUTE:
         return maximum(maximum(one[0], negated[0]), 0), maximum(one[1], negated[1])
-    return None
+    return _of_whole(op, one, other)
+
+
+def _of_whole(op: PointOp, one: Range, other: Range) -> Range | None:
+    """Return the range of a quotient, a rest, or of bits, by what is not negative."""
+    if op is _BOTH and sc.is_natural(one[0]):
+        one, other = other, one
+    if not sc.is_natural(other[0]):
+        return None
+    if op is _BOTH:
+        return sc.const(0), other[1]
+    if op is _REST:
+        return sc.const(0), maximum(other[1] - 1, 0)
+    if op not in _LESSENED:
+        return None
+    match other[0]:
+        case sc.Const(by) if other[1] is other[0] and by and sc.is_natural(one[0]):
+            divisor = 1 << min(by, 63) if op is _SHIFT else by
+            return one[0] // divisor, one[1] // divisor
+        case _:  # it goes towards 0 or, below it, -1
+            return minimum(one[0], 0), maximum(one[1], 0)
 
 
 def _hull(one: Range, other: Range) -> Range:
@@ -333,8 +356,10 @@ def _hull(one: Range, other: Range) -> Range:
 
 
 def _product(known: Range, by: Range) -> Range | None:
-    """Return the range of a product with a number that is a constant."""
+    """Return the range of a product by a constant, or of what is not negative."""
     low, high = by
+    if sc.is_natural(known[0]) and sc.is_natural(low):
+        return known[0] * low, known[1] * high
     if low is not high or not isinstance(low, sc.Const):
         return None
     ends = known[0] * low.value, known[1] * low.value

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import nfuser.compiler.trace.call.tree as tree
-from nfuser import config
+import nfuser.config as config
 from nfuser.compiler.trace.loops.rewriting.jumps import PREFIX
 from nfuser.compiler.trace.standins.asked import AnewError
 from nfuser.errors import NfuserError, TraceError, VerifyError

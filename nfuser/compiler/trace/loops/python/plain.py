@@ -258,7 +258,11 @@ class Plain(Choices):
         if is_short and not stops:
             self._each(found, body, variables, stop)
             return
+        complaint = getattr(found, "complaint", None)
+        if complaint is not None and stop is not None:
+            raise refused(complaint)  # which a turn that is the last may come before
         if not self._t.ask(less(0, found.trips), usual=1):
+            _raise_if_any(complaint)
             return
         turning = Turning(self, variables, names, site)
         before = State(self._t, variables)
@@ -273,9 +277,7 @@ class Plain(Choices):
                 raise refused(error) from error
             self._each(found, body, variables, stop)
             return
-        complaint = getattr(found, "complaint", None)
-        if complaint is not None:
-            raise complaint
+        _raise_if_any(complaint)
 
     def loop_while(
         self,
@@ -346,3 +348,8 @@ class Plain(Choices):
             return False
         finally:
             before.restore()
+
+
+def _raise_if_any(complaint: Exception | None) -> None:
+    if complaint is not None:
+        raise complaint
