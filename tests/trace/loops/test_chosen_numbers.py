@@ -287,7 +287,7 @@ def test_what_turns_count_needs_no_look_where_their_number_fits() -> None:
     def of_parts(x, n):
         y = np.zeros_like(x)
         for k in range(n):
-            y[k] = x[k] + k // 2 + k % 5 + (k & 7) + (k >> 1) - k * k // 64
+            y[k] = x[k] + k // 2 + k % 5 + (k & 7) + (k >> 1) - k * k % 50
         return y
 
     for function in (for_each, while_there_are, of_parts):

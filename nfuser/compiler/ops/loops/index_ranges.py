@@ -37,6 +37,7 @@ _FAR = 1 << 31  # steps that a counter takes beyond no axis and out of 64 bits
 WORD = (
     1 << 62
 )  # below it in size are numbers that 64 bits hold, and what is next to them
+_TERMS = 8  # of both ends of a range that is multiplied or divided
 _SHORT, _FEW = 1 << 60, 1 << 10
 _BELOW = {POINT_OPS["less"]: 1, POINT_OPS["less_equal"]: 0}  # and by how much
 _ABOVE = {POINT_OPS["greater"]: 1, POINT_OPS["greater_equal"]: 0}
@@ -343,11 +344,23 @@ def _of_whole(op: PointOp, one: Range, other: Range) -> Range | None:
     if op not in _LESSENED:
         return None
     match other[0]:
-        case sc.Const(by) if other[1] is other[0] and by and sc.is_natural(one[0]):
+        case sc.Const(by) if other[1] is other[0] and by and _is_natural(one):
             divisor = 1 << min(by, 63) if op is _SHIFT else by
             return one[0] // divisor, one[1] // divisor
         case _:  # it goes towards 0 or, below it, -1
             return minimum(one[0], 0), maximum(one[1], 0)
+
+
+def _is_natural(known: Range) -> bool:
+    """Tell whether no number of the range is below 0, and its ends are simple.
+
+    Products and quotients of others would grow with each step of a long chain.
+    """
+    products = [product for end in known for product in sc.terms_of(end)]
+    atoms = [atom for product in products for atom in product]
+    is_linear = len(products) <= _TERMS and all(len(p) < 2 for p in products)
+    is_simple = all(isinstance(atom, sc.Size | sc.ScalarInput) for atom in atoms)
+    return is_linear and is_simple and sc.is_natural(known[0])
 
 
 def _hull(one: Range, other: Range) -> Range:
@@ -358,7 +371,7 @@ def _hull(one: Range, other: Range) -> Range:
 def _product(known: Range, by: Range) -> Range | None:
     """Return the range of a product by a constant, or of what is not negative."""
     low, high = by
-    if sc.is_natural(known[0]) and sc.is_natural(low):
+    if _is_natural(known) and _is_natural(by):
         return known[0] * low, known[1] * high
     if low is not high or not isinstance(low, sc.Const):
         return None
