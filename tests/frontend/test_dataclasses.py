@@ -46,6 +46,11 @@ class Slotted:
 
 
 @dataclass
+class Number(float):
+    rate: float = 1.0
+
+
+@dataclass
 class Listed(list[float]):
     rate: float = 1.0
 
@@ -121,7 +126,7 @@ def test_a_new_one_is_not_taken_for_one_that_is_gone() -> None:
     assert len(fused.cache_table().splitlines()) <= 3
 
 
-@pytest.mark.parametrize("item", [Slotted(1.0), Listed()])
+@pytest.mark.parametrize("item", [Slotted(1.0), Listed(), Number(3.0)])
 def test_what_cannot_be_known_by_itself_is_refused(item: Any) -> None:
     with pytest.raises(ArgumentError, match="argument item of"):
         nfuser.fuse(rated)(item, X)

@@ -145,7 +145,7 @@ def paired_until(x, y):
 
 def test_a_turn_may_end_a_loop_before_lengths_that_differ_show() -> None:
     fused = nfuser.fuse(paired_until)
-    with pytest.raises(TraceError):
+    with pytest.raises(TraceError, match="compare the lengths before the loop"):
         fused(np.arange(400.0), np.arange(390.0))
     x = np.arange(400.0)
     assert fused(x, x) == paired_until(x, x)

@@ -44,7 +44,7 @@ _NUMBERS = (int, float)
 _SCALARS = (np.number, np.bool_, ml_dtypes.bfloat16)
 _NONE: Mapping[Any, Any] = MappingProxyType({})
 _PLAIN = (bool, str, bytes, type(None), type(Ellipsis))
-_HOLDING = (list, tuple, dict, set, bytearray)
+_HOLDING = (list, tuple, dict, set, bytearray, int, float)  # beside attributes
 _NAMED: tuple[type[Any], ...] = (type, np.dtype)
 # To a strict checker type(x) of a value typed Any is unknown; this one is not.
 _class_of: Callable[[object], type[object]] = type

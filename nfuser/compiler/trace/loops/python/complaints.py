@@ -80,6 +80,15 @@ def raising(error: Exception) -> TraceError:
     return TraceError(message)
 
 
+def unequal(complaint: Exception) -> NfuserError:
+    """Return what a loop raises that may end before ``complaint`` of its items does."""
+    return TraceError(
+        "compare the lengths before the loop, and write zip without strict=True: "
+        "whether a break comes first is not known while the function is traced; "
+        f"expected items of one length, found: {complaint}"
+    )
+
+
 def without_source(function: FunctionType) -> TraceError:
     """Return what is raised for ``function``, whose source is not known."""
     message = (

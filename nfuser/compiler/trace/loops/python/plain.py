@@ -30,6 +30,7 @@ from nfuser.compiler.trace.loops.python.complaints import (
     let_through,
     name_of,
     refused,
+    unequal,
     without_source,
 )
 from nfuser.compiler.trace.loops.python.counted import run_counted
@@ -260,7 +261,7 @@ class Plain(Choices):
             return
         complaint = getattr(found, "complaint", None)
         if complaint is not None and stop is not None:
-            raise refused(complaint)  # which a turn that is the last may come before
+            raise unequal(complaint)  # which a turn that is the last may come before
         if not self._t.ask(less(0, found.trips), usual=1):
             _raise_if_any(complaint)
             return
