@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from nfuser.compiler.segment.segment import segment
 from nfuser.compiler.segment.segmented import (
-    Cut,
     FindScheduler,
     KnownScheduler,
     Rejection,
@@ -17,7 +16,6 @@ from nfuser.compiler.segment.sharding import REPLICATED, Sharding, Shardings
 
 __all__ = [
     "REPLICATED",
-    "Cut",
     "FindScheduler",
     "KnownScheduler",
     "Rejection",

@@ -22,13 +22,10 @@ from __future__ import annotations
 
 from nfuser.compiler.trace.call.call import (
     ArrayLeaf,
-    Guard,
-    OutputLeaf,
     ScalarLeaf,
     StaticLeaf,
     Trace,
     TracedCall,
-    ValueGuard,
     call_of,
 )
 from nfuser.compiler.trace.trace_function import trace_function
@@ -36,13 +33,10 @@ from nfuser.compiler.trace.tracer import current_tracer
 
 __all__ = [
     "ArrayLeaf",
-    "Guard",
-    "OutputLeaf",
     "ScalarLeaf",
     "StaticLeaf",
     "Trace",
     "TracedCall",
-    "ValueGuard",
     "call_of",
     "current_tracer",
     "trace_function",

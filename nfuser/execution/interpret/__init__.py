@@ -9,7 +9,7 @@ nothing wrote, races, misaligned packets, divergent barriers, overflowing indice
 from __future__ import annotations
 
 from nfuser.errors import InterpreterError
-from nfuser.execution.interpret.buffer import PointerArgument, PointerUse, RunReport
+from nfuser.execution.interpret.buffer import PointerArgument, RunReport
 from nfuser.execution.interpret.run import run
 
-__all__ = ["InterpreterError", "PointerArgument", "PointerUse", "RunReport", "run"]
+__all__ = ["InterpreterError", "PointerArgument", "RunReport", "run"]

@@ -25,7 +25,7 @@ from nfuser.frontend.call.inputs.argument_names import unknown_keyword
 from nfuser.frontend.call.inputs.arguments import Arguments, Described
 from nfuser.frontend.call.inputs.scalar_checks import check_scalars
 from nfuser.frontend.call.inputs.spec import has_phantoms, no_device, with_arrays
-from nfuser.frontend.call.plan_table import MOST_RECORDS, PlanTable
+from nfuser.frontend.call.plan_table import PlanTable
 from nfuser.frontend.call.ready import make_ready, shaping
 from nfuser.frontend.call.recording import (
     GradientAskedError,
@@ -40,7 +40,6 @@ from nfuser.frontend.fuse.variants import Variants, check_dialect
 
 __all__ = [
     "DEFAULT_RESIZE",
-    "MOST_RECORDS",
     "Arguments",
     "Asked",
     "ChunkedError",

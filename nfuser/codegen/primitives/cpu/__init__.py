@@ -15,30 +15,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba.core import types
-
 from nfuser.codegen.primitives.cpu import cast as cast
 from nfuser.codegen.primitives.cpu import elementwise as elementwise
 from nfuser.codegen.primitives.cpu import memory as memory
 from nfuser.codegen.primitives.cpu import random_words as random_words
 from nfuser.codegen.primitives.cpu import search as search
 from nfuser.codegen.primitives.cpu import target as target
-from nfuser.codegen.primitives.cpu.define import PRIMITIVES
+from nfuser.codegen.primitives.cpu.define import PRIMITIVES, TYPES
 
-_TYPES = {
-    "boolean": types.boolean,
-    "f32": types.float32,
-    "f64": types.float64,
-    "i8": types.int8,
-    "i16": types.int16,
-    "i32": types.int32,
-    "i64": types.int64,
-    "u8": types.uint8,
-    "u16": types.uint16,
-    "u32": types.uint32,
-    "u64": types.uint64,
-}
-_NAMES: dict[str, Any] = _TYPES | PRIMITIVES
+_NAMES: dict[str, Any] = TYPES | PRIMITIVES
+_NAMES["boolean"] = _NAMES.pop("bool")
 __all__ = [*_NAMES]
 
 

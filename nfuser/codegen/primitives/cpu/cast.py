@@ -15,6 +15,7 @@ from numba.core.typing.templates import signature
 from nfuser.codegen.primitives.cpu.arithmetic import is_float, is_signed
 from nfuser.codegen.primitives.cpu.define import (
     ANY,
+    TYPES,
     common_type,
     define,
     register,
@@ -95,7 +96,7 @@ def rounded_to_odd(x: Value) -> Value:
     return x.make(b.bitcast(select(is_inexact, toward_zero | 1, bits).ir, FLOAT))
 
 
-def _cast(name: str, target: Any) -> Any:
+def _cast(name: str, target: Any) -> None:
     def rule(_typing: Any, operand: Any) -> Any:
         source = common_type((operand,), ANY)
         if source is None:
@@ -106,20 +107,11 @@ def _cast(name: str, target: Any) -> Any:
 
         return signature(target, source), emit
 
-    return register(name, rule)
+    register(name, rule)
 
 
-to_bool = _cast("to_bool", types.boolean)
-to_i8 = _cast("to_i8", types.int8)
-to_i16 = _cast("to_i16", types.int16)
-to_i32 = _cast("to_i32", types.int32)
-to_i64 = _cast("to_i64", types.int64)
-to_u8 = _cast("to_u8", types.uint8)
-to_u16 = _cast("to_u16", types.uint16)
-to_u32 = _cast("to_u32", types.uint32)
-to_u64 = _cast("to_u64", types.uint64)
-to_f32 = _cast("to_f32", types.float32)
-to_f64 = _cast("to_f64", types.float64)
-to_f32_odd = define(
+for _name, _type in TYPES.items():
+    _cast(f"to_{_name}", _type)
+define(
     "to_f32_odd", 1, frozenset({types.float64}), untyped(rounded_to_odd), types.float32
 )

@@ -32,6 +32,19 @@ NUMBER: Kinds = INTEGER | FLOAT
 ANY: Kinds = NUMBER | BOOL
 WORD: Kinds = frozenset({types.uint64})
 PRIMITIVES: dict[str, Any] = {}  # by the names that kernels call them by
+TYPES: dict[str, Any] = {
+    "bool": types.boolean,
+    "f32": types.float32,
+    "f64": types.float64,
+    "i8": types.int8,
+    "i16": types.int16,
+    "i32": types.int32,
+    "i64": types.int64,
+    "u8": types.uint8,
+    "u16": types.uint16,
+    "u32": types.uint32,
+    "u64": types.uint64,
+}
 
 
 def common_type(operands: tuple[Any, ...], kinds: Kinds) -> Any:

@@ -12,7 +12,13 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.typing.templates import signature
 
-from nfuser.codegen.primitives.cpu.define import NUMBER, define, register, untyped
+from nfuser.codegen.primitives.cpu.define import (
+    NUMBER,
+    TYPES,
+    define,
+    register,
+    untyped,
+)
 from nfuser.codegen.primitives.cpu.half import (
     converts_halves,
     half_to_single,
@@ -133,14 +139,14 @@ def to_bfloat(x: Value) -> Value:
     return x.make(x.builder.trunc(upper.ir, I16))
 
 
-load = _loader("load", None, None, _same)
-load_bool = _loader("load_bool", types.uint8, types.boolean, lambda x: x.differs(0))
-load_f16 = _loader("load_f16", types.uint16, types.float32, _from_half)
-load_bf16 = _loader("load_bf16", types.uint16, types.float32, _from_bfloat)
-store = _storer("store", None, None, _same)
-store_bool = _storer("store_bool", types.uint8, types.boolean, _from_bool)
-store_f16 = _storer("store_f16", types.uint16, types.float32, to_half)
-store_bf16 = _storer("store_bf16", types.uint16, types.float32, to_bfloat)
+_loader("load", None, None, _same)
+_loader("load_bool", types.uint8, types.boolean, lambda x: x.differs(0))
+_loader("load_f16", types.uint16, types.float32, _from_half)
+_loader("load_bf16", types.uint16, types.float32, _from_bfloat)
+_storer("store", None, None, _same)
+_storer("store_bool", types.uint8, types.boolean, _from_bool)
+_storer("store_f16", types.uint16, types.float32, to_half)
+_storer("store_bf16", types.uint16, types.float32, to_bfloat)
 
 
 def _store_line_rule(
@@ -213,8 +219,8 @@ def _load_volatile_rule(_typing: Any, pointer: Any, index: Any) -> Any:
     return signature(pointer.dtype, pointer, position), emit
 
 
-take_ticket = register("take_ticket", _take_ticket_rule)
-load_volatile = register("load_volatile", _load_volatile_rule)
+register("take_ticket", _take_ticket_rule)
+register("load_volatile", _load_volatile_rule)
 
 
 def _settle_rule(_typing: Any) -> Any:
@@ -269,10 +275,10 @@ def _fetch_rule(_typing: Any, pointer: Any, index: Any, level: Any) -> Any:
     return signature(types.void, pointer, position, level), emit
 
 
-fetch = register("fetch", _fetch_rule, prefer_literal=True)
-up_to_line = register("up_to_line", _up_to_line_rule)
-settle = register("settle", _settle_rule)
-store_line = register("store_line", _store_line_rule, prefer_literal=True)
+register("fetch", _fetch_rule, prefer_literal=True)
+register("up_to_line", _up_to_line_rule)
+register("settle", _settle_rule)
+register("store_line", _store_line_rule, prefer_literal=True)
 
 
 def _round_half(x: Value) -> Value:
@@ -284,11 +290,11 @@ def _round_bfloat(x: Value) -> Value:
 
 
 _F32 = frozenset({types.float32})
-round_f16 = define("round_f16", 1, _F32, untyped(_round_half))
-round_bf16 = define("round_bf16", 1, _F32, untyped(_round_bfloat))
+define("round_f16", 1, _F32, untyped(_round_half))
+define("round_bf16", 1, _F32, untyped(_round_bfloat))
 
 
-def _stack(name: str, element: Any) -> Any:
+def _stack(name: str, element: Any) -> None:
     def rule(_typing: Any, length: Any) -> Any:
         if not isinstance(length, types.IntegerLiteral):
             return None
@@ -306,16 +312,9 @@ def _stack(name: str, element: Any) -> Any:
 
         return signature(types.CPointer(element), length), emit
 
-    return register(name, rule, prefer_literal=True)
+    register(name, rule, prefer_literal=True)
 
 
-stack_f32 = _stack("stack_f32", types.float32)
-stack_f64 = _stack("stack_f64", types.float64)
-stack_i8 = _stack("stack_i8", types.int8)
-stack_i16 = _stack("stack_i16", types.int16)
-stack_i32 = _stack("stack_i32", types.int32)
-stack_i64 = _stack("stack_i64", types.int64)
-stack_u8 = _stack("stack_u8", types.uint8)
-stack_u16 = _stack("stack_u16", types.uint16)
-stack_u32 = _stack("stack_u32", types.uint32)
-stack_u64 = _stack("stack_u64", types.uint64)
+for _name, _type in TYPES.items():
+    if _type != types.boolean:
+        _stack(f"stack_{_name}", _type)

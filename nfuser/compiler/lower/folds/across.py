@@ -79,15 +79,17 @@ class Across:
         """Return where the sum of the current column lies, in the row of this part."""
         values, tensor = self.values, total.result
         place = values.address(tensor, values.scheduled.space.points[tensor])
-        return place + self._part() * values.scheduled.strides[tensor][0]
+        part = self._number(Binding.PARALLEL, Binding.BLOCK_X, Binding.THREAD_Y)
+        return place + part * values.scheduled.strides[tensor][0]
 
-    def _part(self) -> Scalar:
-        part: Scalar = sc.const(0)
-        for binding in (Binding.PARALLEL, Binding.BLOCK_X, Binding.THREAD_Y):
+    def _number(self, *bindings: Binding) -> Scalar:
+        """Return the number of what runs this among ``bindings``, the last fastest."""
+        number: Scalar = sc.const(0)
+        for binding in bindings:
             leaf = self.values.nest.leaf(binding)
             if leaf is not None and leaf.extent is not sc.const(1):
-                part = part * leaf.extent + leaf.index
-        return part
+                number = number * leaf.extent + leaf.index
+        return number
 
     def cleared(self) -> tuple[Stmt, ...]:
         """Return what sets sums that are not in the result to nothing."""
@@ -163,14 +165,5 @@ class Across:
         """
         if total not in self._first:
             return lane
-        return (
-            self._first[total] + lane * self.values.scheduled.threads + self._thread()
-        )
-
-    def _thread(self) -> Scalar:
-        thread: Scalar = sc.const(0)
-        for binding in (Binding.THREAD_Y, Binding.THREAD_X):
-            leaf = self.values.nest.leaf(binding)
-            if leaf is not None and leaf.extent is not sc.const(1):
-                thread = thread * leaf.extent + leaf.index
-        return thread
+        thread = self._number(Binding.THREAD_Y, Binding.THREAD_X)
+        return self._first[total] + lane * self.values.scheduled.threads + thread
