@@ -9,6 +9,7 @@ nobody else, so that a kernel may have no more of them than a few rows.
 from __future__ import annotations
 
 import random
+import sys
 
 from tests.fuzz.seen import looked_at
 from tests.fuzz.sweep_programs import SQUARE, across, main
@@ -175,4 +176,4 @@ def generate(seed: int) -> tuple[str, int, int]:
 
 
 if __name__ == "__main__":
-    main(generate, __doc__)
+    sys.exit(main(generate, __doc__))

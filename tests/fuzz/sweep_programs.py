@@ -337,7 +337,7 @@ REFUSALS: Counter[str] = Counter()
 
 def main(
     write: Callable[[int], tuple[str, int, int]] = generate, about: str | None = __doc__
-) -> None:
+) -> int:
     """Run programs, and say what became of them."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--programs", type=int, default=100)
@@ -355,7 +355,8 @@ def main(
                 wrong += 1
                 sys.stdout.write(f"seed {seed}: {type(error).__name__}: {error}\n")
     sys.stdout.write(f"{wrong} wrong; {dict(seen)}\n{REFUSALS.most_common(5)}\n")
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
