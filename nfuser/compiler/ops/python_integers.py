@@ -79,18 +79,45 @@ def lower_bound(b: Builder, x: Operand, low: Operand, dtype: DType) -> Operand:
 
     What no number of ``x`` lies below is no bound at all, as in NumPy.
     """
-    if not (is_integer_array(x, b) and is_python_integer(low, b)):
+    if not is_integer_array(x, b):
         return low
     least, none = limits_of(x.dtype)[0], _extremes(dtype)[0]
+    if _is_computed(low, b):
+        return _bound(b, "greater_equal", low, least, none, dtype)
+    if not is_python_integer(low, b):
+        return low
     return scalar_functions.select(scalar_functions.less(least, low), low, none)
 
 
 def upper_bound(b: Builder, x: Operand, high: Operand, dtype: DType) -> Operand:
     """Return the bound that ``clip`` takes for ``high``, in ``dtype``."""
-    if not (is_integer_array(x, b) and is_python_integer(high, b)):
+    if not is_integer_array(x, b):
         return high
     largest, none = limits_of(x.dtype)[1], _extremes(dtype)[1]
+    if _is_computed(high, b):
+        return _bound(b, "less_equal", high, largest, none, dtype)
+    if not is_python_integer(high, b):
+        return high
     return scalar_functions.select(scalar_functions.less(high, largest), high, none)
+
+
+def _is_computed(x: Operand, b: Builder) -> TypeGuard[TensorView]:
+    """Tell whether ``x`` is an integer of Python's that a branch or a loop computes."""
+    is_tensor = isinstance(x, TensorView) and b.narrow is not None
+    return is_tensor and b.weak.get(x) is int
+
+
+def _bound(
+    b: Builder, name: str, x: TensorView, limit: int, none: int, dtype: DType
+) -> TensorView:
+    """Return ``x`` in ``dtype`` where it is on this side of a limit, else no bound."""
+    low, high = limits_of(x.dtype)
+    held = b.constant(min(max(limit, low), high), x.dtype)
+    is_within = b.point(name, x, held)
+    within = b.point("select", is_within, x, b.constant(0, x.dtype))
+    b.weak[within] = int  # others are no bound, and have to fit nowhere
+    unbound = b.constant(none if dtype.is_integer else float(none), dtype)
+    return b.point("select", is_within, b.convert(within, dtype), unbound)
 
 
 def _extremes(dtype: DType) -> tuple[int, int]:

@@ -33,6 +33,7 @@ from nfuser.errors import UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nfuser.compiler.dtypes import DType
     from nfuser.compiler.ir.tensor import TensorView
     from nfuser.compiler.trace.tracer import Tracer
 
@@ -249,15 +250,17 @@ for _name in _OTHERS:
     setattr(Chosen, f"__{_name}__", _straight(getattr(operator, f"__{_name}__")))
 
 
-def spread(t: Tracer, item: Any, count: int, rest: int) -> Any:
+def spread(
+    t: Tracer, item: Any, count: int, rest: int, dtype: DType | None = None
+) -> Any:
     """Return an array with ``count`` axes of size 1 for the one of chosen elements.
 
-    ``rest`` axes follow that one. More elements than one along it would have to be as
+    ``rest`` axes follow that one, and it is to be of ``dtype``. More elements than one along it would have to be as
     many as a mask chooses.
     """
-    held = array_of(t, item)
+    held = array_of(t, item, dtype)
     if held.ndim <= rest:
-        return item if isinstance(item, Standin) else t.wrap(held)
+        return item if isinstance(item, Standin) and dtype is None else t.wrap(held)
     at = held.ndim - rest - 1
     b = t.builder
     if not b.ask(equal(held.shape[at], 1), usual=1):

@@ -20,21 +20,30 @@ from nfuser.compiler.trace.standins.standin import Standin, is_ndarray
 from nfuser.errors import UnsupportedError
 
 if TYPE_CHECKING:
+    from nfuser.compiler.dtypes import DType
     from nfuser.compiler.ir.tensor import SourceLine, TensorView
     from nfuser.compiler.trace.tracer import Tracer
 
 _LONGEST = 128
 
 
-def array_of(t: Tracer, item: Any) -> TensorView:
-    """Return what ``numpy.asarray`` makes of an array, a number or a list."""
+def array_of(t: Tracer, item: Any, dtype: DType | None = None) -> TensorView:
+    """Return what ``numpy.asarray`` makes of an array, a number or a list.
+
+    With a ``dtype`` it is one that is cast to it, which integers of Python's have to
+    fit in.
+    """
+    b = t.builder
+    wanted = dtype if dtype is not None and dtype.is_integer else None
     if is_ndarray(item) or not is_sequence(item):
-        held = t.tensor(item)
+        taken = t.operand(item)
+        is_python = wanted is not None and b.type_of(taken) is int
+        held = b.convert(taken, wanted) if is_python and wanted else b.tensor(taken)
         # An array made of a Python number promotes like any other.
-        return t.builder.point("copy", held) if held in t.builder.weak else held
+        return b.point("copy", held) if held in b.weak else held
     if holds_standins(item):
-        return ops.stack(t.builder, [array_of(t, x) for x in item])
-    return constant(t, np.asarray(item))
+        return ops.stack(b, [array_of(t, x, wanted) for x in item], dtype=wanted)
+    return constant(t, np.asarray(item, None if wanted is None else wanted.numpy))
 
 
 def holds_standins(item: Any) -> bool:

@@ -16,7 +16,7 @@ from nfuser.errors import UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-    from nfuser.compiler.ir.expr import Expr, Loop
+    from nfuser.compiler.ir.expr import Called, Expr, Loop
     from nfuser.compiler.ir.tensor import TensorView
     from nfuser.compiler.ops import Builder
 
@@ -54,6 +54,22 @@ def of_loop(rows: Stacks, expr: Loop, step: Step) -> list[TensorView]:
     return [*last[: expr.carried], *_added(rows, made[len(begun) :], expr)]
 
 
+def of_look(rows: Stacks, expr: Called) -> TensorView:
+    """Return all rows of an integer of Python's, of which those that run are looked at.
+
+    A row that has come to its end keeps what it was given.
+    """
+    b, (x,) = rows.b, expr.operands
+    whole = looked = rows.all(x)
+    if rows.goes is not None:
+        zero = b.constant(0, x.dtype)  # every dtype holds it
+        where = ops.expand_dims(b, rows.goes, tuple(range(1, whole.ndim)))
+        looked = b.point("select", where, whole, zero)
+    made = b.new(whole.shape, x.dtype)
+    b.emit(replace(expr, operands=(looked,), results=(made,)))
+    return made
+
+
 def _left(rows: Stacks, made: TensorView, own: TensorView) -> TensorView:
     """Return all rows of what was carried; it is stretched where it is the same."""
     if made.ndim > own.ndim:
@@ -81,6 +97,10 @@ def _body(
     b = rows.b
     inner = Stacks(b, rows.count)
     before = body.parameters[: expr.carried]
+    inner.goes = rows.goes
+    if expr.flag is not None and expr.flag in differing:
+        goes = before[expr.flag]
+        inner.goes = goes if rows.goes is None else b.point("bit_and", goes, rows.goes)
     for argument, operand in _arguments(expr):
         if operand is None:
             inner.same[argument.result] = body.turn

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Stacks:
     """The ``count`` rows of each tensor that differs from row to row, as one tensor.
 
-    ``same`` has other names for tensors that are the same in each row.
+    ``same`` has other names for tensors that are the same in each row, and ``goes``
+    says which rows run, where others have come to their end.
     """
 
     def __init__(self, b: Builder, count: Scalar) -> None:
@@ -25,6 +26,7 @@ class Stacks:
         self.count = count
         self.held: dict[TensorView, TensorView] = {}
         self.same: dict[TensorView, TensorView] = {}
+        self.goes: TensorView | None = None
 
     def differs(self, t: TensorView) -> bool:
         """Tell whether ``t`` differs from row to row."""

@@ -37,6 +37,7 @@ from nfuser.compiler.ir.expr import (
     SumTo,
     Take,
 )
+from nfuser.compiler.ops.python_integers import WITHIN
 from nfuser.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def step(rows: Stacks, expr: Expr) -> Sequence[TensorView]:
             return folds.of_reduce(rows, expr)
         case Loop():
             return loops.of_loop(rows, expr, step)
+        case Called(name) if name == WITHIN:
+            return (loops.of_look(rows, expr),)
         case Called(name):
             message = (
                 f"write {name} of all rows at once: it does not run on each row by "

@@ -136,10 +136,12 @@ def _cupy_rank(
 
 
 def _within(_: Any, x: Any, low: int, high: int, dtype: str) -> Any:
-    """Return an integer that lies between two, and raise as NumPy for others."""
-    if not low <= (number := int(x)) <= high:
-        message = f"Python integer {number} out of bounds for {dtype}"
-        raise OverflowError(message)
+    """Return integers that lie between two, and raise as NumPy for others."""
+    ends = (x.min(), x.max()) if all(x.shape) else ()
+    for number in map(int, ends):
+        if not low <= number <= high:
+            message = f"Python integer {number} out of bounds for {dtype}"
+            raise OverflowError(message)
     return x
 
 

@@ -149,9 +149,7 @@ def _converted(
     for option, given in options.items():
         if given not in (None, False, "cpu"):
             raise refusals.keyword(name, option)
-    if dtype is not None:
-        as_dtype(dtype)
-    held = array_of(t, a)
+    held = array_of(t, a, None if dtype is None else as_dtype(dtype))
     is_array = not is_number(a) and hasattr(a, "_remake") and held is t.operand(a)
     found: Any = a if is_array else mark(t.wrap(held), (), is_array=True)
     if dtype is not None and np.dtype(dtype) != found.dtype:

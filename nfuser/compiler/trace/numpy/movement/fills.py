@@ -14,6 +14,7 @@ import numpy as np
 import nfuser.compiler.trace.numpy.movement.writes as writes
 import nfuser.compiler.trace.numpy.names.refusals as refusals
 from nfuser.compiler.trace.standins.asked import ask_to_assign_outside, to_be_assigned
+from nfuser.compiler.trace.standins.sizes import is_sequence
 from nfuser.compiler.trace.standins.standin import Standin, chosen_by_masks
 from nfuser.errors import DTypeError, ShapeError, UnsupportedError
 
@@ -39,13 +40,13 @@ def copyto(
 ) -> None:
     """Do ``numpy.copyto``."""
     dst = _target(t, dst)
-    if isinstance(src, _NUMBERS) and not isinstance(src, Standin):
+    taken = None if is_sequence(src) else t.operand(src)
+    kind = None if taken is None else t.builder.type_of(taken)
+    if kind in _NUMBERS:
         held = dst._operand().dtype  # which takes Python numbers of its kind, or below
         kinds = (held.is_bool, held.is_integer, not held.is_complex, True)
-        fits: tuple[type, ...] = _NUMBERS[
-            : kinds.index(True) + 1
-        ]  # a bool is an int, too
-        casting = "unsafe" if isinstance(src, fits) else casting
+        is_below = _NUMBERS.index(kind) <= kinds.index(True)
+        casting = "unsafe" if is_below else casting
     if where is True:
         writes.write(t, dst, src, casting)
         return

@@ -53,7 +53,7 @@ def put(t: Tracer, x: Any, keys: tuple[Any, ...], value: Any) -> None:
     elif _is_plain(value):
         new = b.convert(t.operand(value), held.dtype)
     else:
-        new = t.tensor(spread(t, value, mask.ndim, rest))
+        new = t.tensor(spread(t, value, mask.ndim, rest, held.dtype))
     if new.ndim > held.ndim:
         lead = new.shape[: new.ndim - held.ndim]
         if not all(b.ask(equal(n, 1), usual=1) for n in lead):

@@ -111,7 +111,8 @@ def fitted(
 ) -> TensorView:
     """Return a value in the dtype and the shape of the elements that it is for."""
     b = t.builder
-    taken = t.operand(value) if not is_sequence(value) else array_of(t, value)
+    wanted = dtype if casting == "unsafe" else None
+    taken = array_of(t, value, wanted) if is_sequence(value) else t.operand(value)
     if casting == "unsafe":
         if isinstance(value, (np.generic, np.ndarray)) and not isinstance(
             value, Standin

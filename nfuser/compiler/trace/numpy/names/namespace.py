@@ -16,6 +16,7 @@ import numpy as np
 
 import nfuser.compiler.trace.numpy.names.fft as fft
 import nfuser.compiler.trace.numpy.names.linalg as linalg
+from nfuser.compiler.dtypes import as_dtype
 from nfuser.compiler.trace.numpy.functions import HANDLERS
 from nfuser.compiler.trace.numpy.movement.pads import pad_or_crop
 from nfuser.compiler.trace.numpy.names.eager_or_traced import creation, function, ufunc
@@ -49,7 +50,8 @@ def asarray(a: Any, dtype: Any = None, *, copy: Any = None, device: Any = None) 
     if tracer is None:
         return on_tensors(np.asarray, (a, dtype), {"copy": copy})
     is_array = isinstance(a, Standin) and not is_number(a)
-    made = a if is_array else tracer.wrap(array_of(tracer, a))
+    wanted = None if dtype is None else as_dtype(dtype)
+    made = a if is_array else tracer.wrap(array_of(tracer, a, wanted))
     found = made if is_array else mark(made, (), is_array=True)
     if dtype is not None:
         return HANDLERS["astype"](tracer, found, dtype)

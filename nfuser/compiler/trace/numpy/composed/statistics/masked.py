@@ -72,9 +72,9 @@ def fold(
     axes = normal_axes(plain(axis), x.ndim) if x.ndim else ()
     if name not in _IDENTITY and any(x.shape[k] == 0 for k in axes):
         sizes = [1 if k in axes else n for k, n in enumerate(x.shape)]
-        return whole(np.broadcast_to(begin.astype(x.dtype), sizes))
+        return whole(np.broadcast_to(_as(t, initial, begin, x.dtype), sizes))
     found = whole(x)
-    begin = begin.astype(found.dtype)
+    begin = _as(t, initial, begin, found.dtype)
     if found.dtype == bool:
         return found | begin if name == "max" else found & begin
     return _COMBINE[name](found, begin)
@@ -94,6 +94,14 @@ def _begin(t: Tracer, name: str, initial: Any, dtype: Any) -> Any:
         message = f"{name}: expected a number as initial, found {begin.ndim} dimensions"
         raise ShapeError(message)
     return begin
+
+
+def _as(t: Tracer, initial: Any, begin: Any, dtype: Any) -> Any:
+    """Return what a fold begins with in its dtype, which Python's integers fit in."""
+    taken = t.operand(initial)
+    if t.builder.type_of(taken) is not int:
+        return begin.astype(dtype)
+    return t.wrap(t.builder.convert(taken, as_dtype(dtype)))
 
 
 def _mask(t: Tracer, name: str, where: Any, x: Any) -> Any:
