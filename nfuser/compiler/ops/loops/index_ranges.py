@@ -18,7 +18,7 @@ from nfuser.compiler.ir.scalars.functions import maximum, minimum
 from nfuser.compiler.ops.loops.induction import ends_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Container, Generator, Mapping
 
     from nfuser.compiler.ir.expr import Expr
     from nfuser.compiler.ir.point_op import PointOp
@@ -100,9 +100,21 @@ class Ranges:
             return self._given[tensor]
         if tensor.ndim or tensor.dtype is not DType.I64:
             return None
-        if tensor not in self._found:
-            self._found[tensor] = self._computed(tensor)
+        for before in _in_order(tensor, self._read, self._found):
+            self._found[before] = self._computed(before)
         return self._found[tensor]
+
+    def _read(self, tensor: TensorView) -> list[TensorView]:
+        """Return of which numbers ``tensor`` is computed, whose ranges tell its own."""
+        match self.definition.get(tensor):
+            case Pointwise(_, operands):
+                read = operands
+            case Loop() as loop:
+                read = loop.operands[: loop.carried]
+            case _:
+                return []
+        wanted = [t for t in read if not t.ndim and t.dtype is DType.I64]
+        return [t for t in wanted if t not in self._given]
 
     def _computed(self, tensor: TensorView) -> Range | None:
         match self.definition.get(tensor):
@@ -175,12 +187,26 @@ class Ranges:
         ``found`` is what is known of numbers on the way.
         """
         after = self._original(after)
-        if after is before:
-            return sc.const(0), sc.const(0)
-        if after not in found:
-            found[after] = None
-            found[after] = self._steps(after, before, found)
+        found[before] = sc.const(0), sc.const(0)
+        for later in _in_order(after, self._summed, found):
+            found[later] = self._steps(later, before, found)
         return found[after]
+
+    def _summed(self, after: TensorView) -> list[TensorView]:
+        """Return to which numbers something is added to give ``after``."""
+        match self.definition.get(after):
+            case Pointwise(op, (_, left, right)) if op is _CHOICE:
+                read = [left, right]
+            case Pointwise(op, (left, right)) if op is _ADD:
+                read = [left, right]
+            case Pointwise(op, (left, _)) if op is _SUBTRACT:
+                read = [left]
+            case Loop() as loop:
+                slot = loop.results.index(after)
+                read = list(loop.operands[slot : slot + 1])
+            case _:
+                read = []
+        return [self._original(t) for t in read]
 
     def _steps(
         self,
@@ -291,6 +317,25 @@ class Ranges:
 
     def _original(self, tensor: TensorView) -> TensorView:
         return original(self.definition, tensor)
+
+
+def _in_order(
+    tensor: TensorView,
+    read: Callable[[TensorView], list[TensorView]],
+    found: Container[TensorView],
+) -> Generator[TensorView]:
+    """Give what ``tensor`` reads, sooner or later, and it, each after what it reads.
+
+    What is ``found`` is not given again: chains may be longer than calls can nest.
+    """
+    stack = [tensor]
+    while stack:
+        if stack[-1] in found:
+            stack.pop()
+        elif waiting := [t for t in read(stack[-1]) if t not in found]:
+            stack += waiting
+        else:
+            yield stack.pop()
 
 
 def _is_short(x: Scalar) -> bool:
