@@ -142,6 +142,7 @@ def wrapped(b: Builder, x: Operand, dtype: DType) -> TensorView:
     return b.from_scalar(turned, dtype)
 
 
+_ROUNDING = 1024  # of floats next to what 64 bits hold
 WITHIN = "arithmetic"  # the function that raises for a number beyond a dtype
 
 
@@ -164,6 +165,26 @@ def looked_at(b: Builder, x: TensorView, dtype: DType) -> TensorView:
     kinds = (x.dtype,)
     b.emit(Called(WITHIN, (x,), (made,), kinds, kinds, options, may_fail=True))
     return b.cast(made, dtype)
+
+
+def look_at_size(b: Builder, x: TensorView) -> None:
+    """Let a call raise where an integer of Python's, as a float, is beyond 64 bits."""
+    low, high = limits_of(DType.I64)
+    options = (("low", low), ("high", high + 1 - _ROUNDING), ("dtype", "int64"))
+    made, kinds = b.new(x.shape, x.dtype), (x.dtype,)
+    b.emit(Called(WITHIN, (x,), (made,), kinds, kinds, options, may_fail=True))
+
+
+def look_at_product(b: Builder, x: TensorView, *factors: Operand) -> None:
+    """Look at a product of integers of Python's that may be beyond 64 bits."""
+    found = None if b.narrow is None or x.ndim else _range_of(b, x)
+    if found is None:
+        return
+    low, high = limits_of(DType.I64)
+    is_below = isinstance(found[0], sc.Const) and found[0].value < low
+    if is_below or (isinstance(found[1], sc.Const) and found[1].value > high):
+        one, other = (b.convert(t, DType.F64) for t in factors)
+        look_at_size(b, b.point("multiply", one, other))
 
 
 def within(look: Called, known: Range) -> tuple[Scalar, Scalar]:

@@ -19,6 +19,7 @@ import nfuser.compiler.trace.standins.host_numbers as known
 from nfuser.compiler.dtypes import DType
 from nfuser.compiler.ir.scalars.scalar import Const, Scalar
 from nfuser.compiler.ir.tensor import TensorView
+from nfuser.compiler.ops.python_integers import look_at_product
 from nfuser.compiler.trace.call.call import Guard, ValueGuard
 from nfuser.compiler.trace.source_line import current_line
 from nfuser.compiler.trace.standins.arithmetic_guards import OutcomeGuard, outcome_guard
@@ -215,6 +216,8 @@ class Tracer:
         if are_python:
             for result in found if isinstance(found, tuple) else (found,):
                 self.builder.weak[result] = _PYTHON[result.dtype.kind]
+            if verb is ops.multiply and self.builder.weak[found] is int:
+                look_at_product(self.builder, found, *taken)
         return self.wrap(found)
 
     def _counted(self, x: Any) -> Any:

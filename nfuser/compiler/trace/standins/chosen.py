@@ -255,8 +255,8 @@ def spread(
 ) -> Any:
     """Return an array with ``count`` axes of size 1 for the one of chosen elements.
 
-    ``rest`` axes follow that one, and it is to be of ``dtype``. More elements than one along it would have to be as
-    many as a mask chooses.
+    ``rest`` axes follow that one, and it is to be of ``dtype``. More elements than one
+    along it would have to be as many as a mask chooses.
     """
     held = array_of(t, item, dtype)
     if held.ndim <= rest:

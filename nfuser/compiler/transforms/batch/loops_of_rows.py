@@ -62,7 +62,7 @@ def of_look(rows: Stacks, expr: Called) -> TensorView:
     b, (x,) = rows.b, expr.operands
     whole = looked = rows.all(x)
     if rows.goes is not None:
-        zero = b.constant(0, x.dtype)  # every dtype holds it
+        zero = b.constant(0.0 if x.dtype.is_float else 0, x.dtype)  # which all hold
         where = ops.expand_dims(b, rows.goes, tuple(range(1, whole.ndim)))
         looked = b.point("select", where, whole, zero)
     made = b.new(whole.shape, x.dtype)
