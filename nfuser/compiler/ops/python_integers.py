@@ -103,8 +103,9 @@ def upper_bound(b: Builder, x: Operand, high: Operand, dtype: DType) -> Operand:
 
 def _is_computed(x: Operand, b: Builder) -> TypeGuard[TensorView]:
     """Tell whether ``x`` is an integer of Python's that a branch or a loop computes."""
-    is_tensor = isinstance(x, TensorView) and b.narrow is not None
-    return is_tensor and b.weak.get(x) is int
+    if b.narrow is None or not isinstance(x, TensorView):
+        return False
+    return b.weak.get(x) is int
 
 
 def _bound(

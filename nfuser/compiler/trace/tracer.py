@@ -216,8 +216,8 @@ class Tracer:
         if are_python:
             for result in found if isinstance(found, tuple) else (found,):
                 self.builder.weak[result] = _PYTHON[result.dtype.kind]
-            if verb is ops.multiply and self.builder.weak[found] is int:
-                look_at_product(self.builder, found, *taken)
+                if verb is ops.multiply and self.builder.weak[result] is int:
+                    look_at_product(self.builder, result, *taken)
         return self.wrap(found)
 
     def _counted(self, x: Any) -> Any:

@@ -238,7 +238,13 @@ def _where_it_is_positive(row):
 
 @pytest.mark.parametrize("function", [_halved, _halved_in_turns, _where_it_is_positive])
 def test_rows_count_beside_narrow_integers(function: Callable[..., Any]) -> None:
-    rows = nfuser.fuse(lambda x: nfuser.vmap(function)(x), backend="interpret")
+    def of_all(x: Any) -> Any:
+        return nfuser.vmap(function)(x)
+
+    def one_by_one(x: Any) -> Any:
+        return np.stack([function(row) for row in x])
+
+    rows = nfuser.fuse(of_all, backend="interpret")
     for values in (
         [[1, 2, 0, 4], [0, 1, 3, 4]],
         [[0, 2, 3, 4], [-3, 1, 1, 1]],
@@ -246,8 +252,7 @@ def test_rows_count_beside_narrow_integers(function: Callable[..., Any]) -> None
     ):
         for dtype in (np.int8, np.int16, np.float32):
             x = np.array(values, dtype)
-            expected = _result(lambda y: np.stack([function(r) for r in y]), x)
-            assert _result(rows, x) == expected
+            assert _result(rows, x) == _result(one_by_one, x)
 
 
 def test_long_chains_of_chosen_numbers_have_ranges(tmp_path: Path) -> None:
