@@ -115,7 +115,7 @@ MESSAGES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "unique": (lambda x: np.unique(x), r"write y = np.sort\(x.ravel\(\)\)"),
     "a set": (lambda x: {x[0], x[1]}, "a traced array has no hash"),
     "format": (lambda x: f"{x.sum():.2f}", "format it after the call"),
-    "delete": (lambda x: np.delete(x, 2), r"write np.concatenate\(\[x\[:k\]"),
+    "delete": (lambda x: np.delete(x, [0, 2]), r"write np.concatenate\(\[x\[:k\]"),
 }
 
 

@@ -29,6 +29,7 @@ from nfuser.compiler.dtypes import as_dtype
 from nfuser.compiler.ops.verbs import elementwise_verbs
 from nfuser.compiler.trace.numpy.composed.linear.products import outer_of
 from nfuser.compiler.trace.numpy.dispatch.keywords import MISSING, given, keeps, plain
+from nfuser.compiler.trace.numpy.movement.writes import into
 from nfuser.compiler.trace.numpy.without_axes import told
 from nfuser.compiler.trace.standins.dialect import in_numpy
 from nfuser.compiler.trace.standins.sizes import shape_sizes
@@ -401,6 +402,18 @@ def _table() -> dict[str, Any]:
     return table
 
 
+_WITH_OUTPUTS = frozenset(
+    {
+        *("clip", "round", "sum", "prod", "mean", "var", "std", "max", "min", "any"),
+        *("all", "argmax", "argmin", "cumsum", "cumprod", "dot", "take"),
+        *("amax", "amin", "around"),
+    }
+)
+"""Functions that read all before they write into ``out=``, which joins do not."""
+
 HANDLERS = {
-    name: in_numpy(unwatched(told(name, verb))) for name, verb in _table().items()
+    name: in_numpy(
+        unwatched(told(name, into(name, verb) if name in _WITH_OUTPUTS else verb))
+    )
+    for name, verb in _table().items()
 }

@@ -21,6 +21,7 @@ from nfuser.compiler.trace.numpy.dispatch.protocols import NumpyProtocols
 from nfuser.compiler.trace.numpy.without_axes import mark
 from nfuser.compiler.trace.standins.asked import (
     TRUTH_OF_AXES,
+    ask_of_joined,
     ask_of_range,
     ask_to_convert,
     ask_to_rewrite,
@@ -282,6 +283,7 @@ class TracedArray(Methods, NumpyProtocols):
             ask_to_convert()
         if self._tracer.plain is None:
             ask_of_range(sys._getframe(1), or_table=True)  # pyright: ignore[reportPrivateUsage]
+            ask_of_joined()
         number = None
         if self._is_number:
             number = self._tracer.consume_if_number(self._operand(), None)

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.compiler.trace.source_line import is_users, library_function, running
+from nfuser.compiler.trace.source_line import (
+    is_users,
+    library_function,
+    running,
+    users_frame,
+)
 from nfuser.errors import NfuserError, TraceError
 
 if TYPE_CHECKING:
@@ -118,6 +123,21 @@ def wanted(what: str | None = None) -> TraceError:
     return TraceError(_of_numpy(called, name))
 
 
+def ask_of_joined() -> None:
+    """Ask for such a trace, if NumPy is to make one array of several inside a call.
+
+    ``np.r_`` and ``np.c_`` do, and folds of ufuncs, and no protocol hands them over.
+    """
+    found, frame = running(), users_frame()
+    if found is None or frame is None:
+        return
+    named = frame.f_code.co_names
+    is_read = found.instruction == "BINARY_SUBSCR" and found.assigned is None
+    is_fold = (found.called or "").endswith((".reduce", ".accumulate"))
+    if is_fold or (is_read and ("r_" in named or "c_" in named)):
+        ask_to_rewrite()
+
+
 _MADE = (
     "make the array with np.zeros, np.full, np.arange or np.array: what else of plain "
     "NumPy's makes an array while tracing gives constants, which traced values cannot "
@@ -216,11 +236,6 @@ def _of_numpy(called: str | None, name: str) -> str:
             f"leave {called} out, or write np.{name} by its full name: a traced array "
             "is an array already, and only names that are looked up in numpy itself "
             "give it back"
-        )
-    if (called or "").endswith((".reduce", ".accumulate")):
-        return (
-            f"write {called}(np.stack([x, y])) for {called}([x, y]): of a list it asks "
-            f"for {_UNKNOWN}"
         )
     asking = called or "a function that NumPy does not hand over"
     return (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nfuser.compiler.trace.captures.parts import is_silent
-from nfuser.compiler.trace.loops.python.tables import Table
+from nfuser.compiler.trace.loops.python.tables import Joining, Table
 from nfuser.compiler.trace.loops.record import without_draws
 from nfuser.compiler.trace.source_line import current_line
 from nfuser.compiler.trace.standins.asked import ask_to_assign_outside, to_be_assigned
@@ -37,6 +37,8 @@ class Lasting:
 
     def indexed(self, x: Any) -> Any:
         """Return what is read at a key; a table of NumPy's may be at traced places."""
+        if x is np.r_ or x is np.c_:
+            return Joining(self._t, x)
         return Table(self._t, x) if type(x) is np.ndarray else x
 
     def held(self, x: Any) -> Any:

@@ -41,7 +41,7 @@ from nfuser.compiler.trace.loops.python.state import (
     State,
     Variables,
 )
-from nfuser.compiler.trace.loops.python.tables import length_of
+from nfuser.compiler.trace.loops.python.tables import fold_of, length_of
 from nfuser.compiler.trace.loops.python.turns import Turning
 from nfuser.compiler.trace.loops.rewriting.originals import originals
 from nfuser.compiler.trace.loops.rewriting.rewritten import RUNTIME, rewritten
@@ -101,7 +101,7 @@ class Plain(Choices):
             return function
         if (inner := getattr(function, "__nfuser_wrapped__", None)) is not None:
             return self.call(inner)
-        own = length_of(function) or extreme(function)
+        own = length_of(function) or extreme(function) or fold_of(self._t, function)
         own = own or method_of(self._t, function, self.written)
         if own is not None:
             return own

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import nfuser.compiler.trace.numpy.names.refusals as refusals
 from nfuser.compiler.trace.numpy.composed.parts import array
 from nfuser.compiler.trace.standins.sizes import is_sequence
-from nfuser.errors import ArgumentError, ShapeError
+from nfuser.errors import ArgumentError, ShapeError, UnsupportedError
 
 if TYPE_CHECKING:
     from nfuser.compiler.trace.tracer import Tracer
@@ -32,6 +33,21 @@ def _axes(t: Tracer, name: str, sizes: Any, dtype: Any) -> list[Any]:
         ]
         for axis, size in enumerate(shape)
     ]
+
+
+def ix_(t: Tracer, *args: Any) -> tuple[Any, ...]:
+    """Return ``numpy.ix_`` of places."""
+    found: list[Any] = []
+    for k, each in enumerate(args):
+        x = array(t, each)
+        if x.ndim != 1:
+            message = "Cross index must be 1 dimensional"
+            raise ShapeError(message)
+        if x.dtype == bool:
+            raise UnsupportedError(refusals.MASK)
+        after = (None,) * (len(args) - k - 1)
+        found.append(x[((None,) * k + (slice(None), *after))])
+    return tuple(found)
 
 
 def indices(t: Tracer, dimensions: Any, dtype: Any = int, sparse: Any = False) -> Any:
@@ -101,5 +117,6 @@ HANDLERS = {
     "fromfunction": fromfunction,
     "geomspace": geomspace,
     "indices": indices,
+    "ix_": ix_,
     "logspace": logspace,
 }

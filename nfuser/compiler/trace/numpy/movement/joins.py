@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import nfuser.compiler.ir.scalars.functions as scalar_functions
 import nfuser.compiler.ops as ops
 import nfuser.compiler.trace.numpy.names.refusals as refusals
 from nfuser.compiler.dtypes import as_dtype
 from nfuser.compiler.dtypes.promotion import safe_cast
 from nfuser.compiler.ir.scalars import scalar as sc
-from nfuser.compiler.trace.standins.literals import array_of
+from nfuser.compiler.trace.standins.literals import array_of, holds_standins
 from nfuser.compiler.trace.standins.sizes import is_sequence, size, sizes
+from nfuser.compiler.trace.standins.standin import Standin, is_ndarray
 from nfuser.compiler.trace.standins.symbolic import integer
-from nfuser.errors import ShapeError
+from nfuser.errors import AxisError, ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,6 +97,68 @@ def append(t: Tracer, arr: Any, values: Any, axis: Any = None) -> Any:
         parts = [t.call_on_tensor(ops.reshape, x, [-1]) for x in parts]
         axis = 0
     return concatenate(t, parts, axis)
+
+
+def insert(t: Tracer, arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    """Return ``numpy.insert`` at one place."""
+    x, at, place = _cut(t, "insert", arr, obj, axis, longest=0)
+    held = t.tensor(x)
+    new = _inserted(t, values, held.dtype)
+    if new.ndim > held.ndim:
+        raise refusals.function("insert")
+    new = np.moveaxis(new[(None,) * (held.ndim - new.ndim)], 0, place)
+    count = t.tensor(new).shape[place]
+    shape = [*held.shape[:place], count, *held.shape[place + 1 :]]
+    new = t.apply(ops.broadcast_to, t.tensor(new), shape)
+    before: tuple[Any, ...] = (slice(None),) * place
+    parts: list[Any] = [x[(*before, slice(None, at))], new]
+    return concatenate(t, [*parts, x[(*before, slice(at, None))]], place)
+
+
+def _inserted(t: Tracer, values: Any, dtype: DType) -> Any:
+    """Return values in a dtype, as ``numpy.array(values, dtype)`` has them.
+
+    It raises for Python's numbers that the dtype lacks, and for those of lists.
+    """
+    if not (holds_standins(values) or is_ndarray(values)):
+        return t.wrap(array_of(t, np.array(values, dtype.numpy)))
+    if is_sequence(values) and not is_ndarray(values):
+        held = array_of(t, values)
+        safe_cast(held.dtype, dtype, "same_kind" if dtype.is_float else "safe")
+    else:
+        held = t.operand(values)
+        if t.builder.weak.get(held) in (float, complex):
+            safe_cast(held.dtype, dtype, "same_kind")
+    return t.wrap(t.builder.convert(held, dtype))
+
+
+def delete(t: Tracer, arr: Any, obj: Any, axis: Any = None) -> Any:
+    """Return ``numpy.delete`` of one place."""
+    x, at, place = _cut(t, "delete", arr, obj, axis, longest=1)
+    before: tuple[Any, ...] = (slice(None),) * place
+    rest = slice(None, 0) if at == -1 else slice(at + 1, None)
+    parts = x[(*before, slice(None, at))], x[(*before, rest)]
+    return concatenate(t, parts, place)
+
+
+def _cut(
+    t: Tracer, name: str, arr: Any, obj: Any, axis: Any, *, longest: int
+) -> tuple[Any, Any, int]:
+    """Return an array, one place along an axis of it, and that axis."""
+    is_one = hasattr(obj, "__index__") and not hasattr(obj, "_remake")
+    if not is_one or getattr(obj, "ndim", 0) or type(obj) in (bool, np.bool_):
+        raise refusals.function(name)
+    x = t.wrap(array_of(t, arr))
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    place = ops.normal_axis(axis, x.ndim)
+    at, extent = obj if isinstance(obj, Standin) else obj.__index__(), x.shape[place]
+    if at < -extent or at > extent - longest:
+        message = (
+            f"{name}: index {at} is out of bounds for axis {place} with size {extent}"
+        )
+        raise AxisError(message)
+    return x, at, place
 
 
 def block(t: Tracer, arrays: Any) -> Any:
@@ -218,6 +283,8 @@ HANDLERS: dict[str, Any] = {
     "dstack": _stacking(3, 2),
     "column_stack": column_stack,
     "append": append,
+    "insert": insert,
+    "delete": delete,
     "block": block,
     "split": split,
     "array_split": array_split,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +15,16 @@ from nfuser.compiler.dtypes.promotion import safe_cast
 from nfuser.compiler.ir.expr import ScatterOp
 from nfuser.compiler.ir.scalars.functions import equal
 from nfuser.compiler.ops.shapes.assign import AssignedPart
+from nfuser.compiler.trace.numpy.dispatch.keywords import MISSING
+from nfuser.compiler.trace.standins.asked import to_be_assigned
+from nfuser.compiler.trace.standins.dialect import NUMPY
 from nfuser.compiler.trace.standins.literals import array_of
 from nfuser.compiler.trace.standins.sizes import is_sequence
 from nfuser.compiler.trace.standins.standin import Standin
 from nfuser.errors import MutationError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from nfuser.compiler.dtypes import DType
     from nfuser.compiler.ir.scalars.scalar import Scalar
@@ -60,6 +64,38 @@ def write(t: Tracer, x: Any, value: Any, casting: str) -> None:
         held = b.point("copy", held)
         root._is_own = True
     root._hold(target.assigned(b, held, new))
+
+
+def into(name: str, handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``handler``, whose result goes into an array that is given as ``out=``.
+
+    It has the dtype and the shape of the result: by another NumPy computes otherwise,
+    as it does by one of 16 bits. One without axes NumPy gives back as an array.
+    """
+
+    @wraps(handler)
+    def writing(t: Tracer, *args: Any, out: Any = None, **options: Any) -> Any:
+        found = handler(t, *args, **options)
+        if out is None or out is MISSING:
+            return found
+        if isinstance(out, tuple) or t.dialect is not NUMPY:
+            raise refusals.keyword(name, "out")
+        if not isinstance(out, Standin):
+            if not t.makes:
+                raise to_be_assigned()
+            raise refusals.plain_output(name, is_in_place=False, is_made=False)
+        held, made = t.tensor(out), t.tensor(found)
+        pairs = zip(held.shape, made.shape, strict=False)
+        is_alike = held.dtype is made.dtype and held.ndim == made.ndim
+        is_alike = is_alike and held.ndim > 0 and not held.dtype.is_half
+        if not is_alike or not all(
+            t.builder.ask(equal(m, n), usual=1) for m, n in pairs
+        ):
+            raise refusals.keyword(name, "out")
+        write(t, out, found, "same_kind")
+        return out
+
+    return writing
 
 
 def _counted(x: Any) -> Any:
