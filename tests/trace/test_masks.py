@@ -135,7 +135,6 @@ def _between(x: Any, y: Any) -> None:
         lambda x, y: x[x > 0],
         lambda x, y: x[x > 0] + y,
         lambda x, y: x[x > 0][0],
-        lambda x, y: len(x[x > 0]),
         lambda x, y: np.sort(x[x > 0]),
         lambda x, y: x[x > 0].max(),
         _other_mask,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nfuser.compiler.ops as ops
+import nfuser.compiler.trace.numpy.names.refusals as refusals
 import nfuser.compiler.trace.standins.asked as asked
 import nfuser.compiler.trace.standins.host_numbers as known
 from nfuser.compiler.dtypes import DType
@@ -207,6 +208,9 @@ class Tracer:
         self.dialect.check_operands(operands)
         taken = [self.operand(x) for x in operands]
         kinds = [self.builder.type_of(x) for x in taken]
+        is_listed = any(type(x) in (list, tuple) for x in operands)
+        if is_listed and any(x in self.builder.weak for x in taken):
+            raise refusals.repeated()
         are_python = DType not in map(type, kinds)
         if are_python and (number := self._outcome(verb, taken)) is not None:
             return number

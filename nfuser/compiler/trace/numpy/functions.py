@@ -20,6 +20,7 @@ import nfuser.compiler.trace.numpy.dispatch.ufunc_methods as ufunc_methods
 import nfuser.compiler.trace.numpy.movement.fills as fills
 import nfuser.compiler.trace.numpy.movement.gathers as gathers
 import nfuser.compiler.trace.numpy.movement.joins as joins
+import nfuser.compiler.trace.numpy.movement.masks as masks
 import nfuser.compiler.trace.numpy.movement.moves as moves
 import nfuser.compiler.trace.numpy.movement.pads as pads
 import nfuser.compiler.trace.numpy.movement.scatters as scatters
@@ -35,7 +36,7 @@ from nfuser.compiler.trace.standins.dialect import in_numpy
 from nfuser.compiler.trace.standins.sizes import shape_sizes
 from nfuser.compiler.trace.standins.symbolic import SymbolicInt
 from nfuser.compiler.trace.watch.unwatched import unwatched
-from nfuser.errors import ArgumentError
+from nfuser.errors import ArgumentError, OptionError
 
 if TYPE_CHECKING:
     from nfuser.compiler.trace.tracer import Tracer
@@ -129,8 +130,11 @@ def _count_nonzero(
 
 
 def _where(t: Tracer, condition: Any, *choices: Any) -> Any:
-    if len(choices) != 2:
-        raise refusals.function("nonzero")
+    if not choices:
+        return masks.nonzero(t, condition)
+    if len(choices) == 1:
+        message = "either both or neither of x and y should be given"
+        raise OptionError(message)
     return t.call(ops.where, condition, *choices)
 
 
@@ -393,6 +397,7 @@ def _table() -> dict[str, Any]:
         gathers,
         scatters,
         fills,
+        masks,
         scans,
         creation,
         composed,

@@ -103,6 +103,13 @@ def ask_of_range(
         ask_to_rewrite()
 
 
+def ask_of_call(name: str) -> None:
+    """Ask for such a trace, if the user's code calls what is called so just now."""
+    found = running()
+    if found is not None and found.called == name:
+        ask_to_rewrite()
+
+
 def wanted(what: str | None = None) -> TraceError:
     """Return the error for a call that asks for the elements of a traced array.
 

@@ -13,16 +13,19 @@ under the same mask is put back to its places. So nobody asks how many there are
 from __future__ import annotations
 
 import operator
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import nfuser.compiler.ops as ops
+import nfuser.compiler.trace.numpy.movement.keys as keys
 import nfuser.compiler.trace.numpy.movement.writes as writes
 import nfuser.compiler.trace.numpy.names.refusals as refusals
 from nfuser.compiler.ir.same_value import same_value
 from nfuser.compiler.ir.scalars.functions import equal
 from nfuser.compiler.trace.source_line import current_line
+from nfuser.compiler.trace.standins.asked import ask_of_call, ask_of_range
 from nfuser.compiler.trace.standins.literals import array_of
 from nfuser.compiler.trace.standins.sizes import is_sequence
 from nfuser.compiler.trace.standins.standin import Standin, chosen_by_masks
@@ -58,18 +61,21 @@ class Chosen(Standin):
     """The elements of ``full`` that ``mask`` chooses.
 
     The axes of the mask are those of ``full`` from ``place`` on; in what NumPy would
-    give, one axis stands for them.
+    give, one axis stands for them. Places along an ``axis`` of the mask say so.
     """
 
-    __slots__ = ("_full", "_mask", "_place", "line")
+    __slots__ = ("_axis", "_full", "_mask", "_place", "line")
     _is_number = False
 
-    def __init__(self, full: Any, mask: TensorView, place: int) -> None:
+    def __init__(
+        self, full: Any, mask: TensorView, place: int, axis: int | None = None
+    ) -> None:
         self._kind = np.ndarray
         self._tracer: Tracer = full._tracer
         self._full = full
         self._mask = mask
         self._place = place
+        self._axis = axis
         self.line = current_line()  # who returns it runs no line any more
 
     def _operand(self) -> Any:
@@ -93,13 +99,25 @@ class Chosen(Standin):
     @property
     def size(self) -> Any:
         """How many elements were chosen: a number that the call counts."""
+        return self._count(self._condition() + np.zeros_like(self._full, bool))
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The sizes, of which the call counts that of what was chosen."""
+        sizes, end = self._full.shape, self._place + self._mask.ndim
+        count = self._count(self._tracer.wrap(self._mask))
+        return (*sizes[: self._place], count, *sizes[end:])
+
+    def _count(self, truth: Any) -> Any:
         t = self._tracer
-        found = self._condition() + np.zeros_like(self._full, bool)
-        count = t.call_on_tensor(ops.count_nonzero, found, None)
+        count = t.call_on_tensor(ops.count_nonzero, truth, None)
         t.builder.weak[count._held] = int
+        count._kind = int
         return count
 
     def __len__(self) -> int:
+        if self._tracer.plain is None:
+            ask_of_call("len")
         raise UnsupportedError(refusals.MASK)
 
     @unwatched
@@ -136,11 +154,16 @@ class Chosen(Standin):
     @unwatched
     def fold(self, name: str, axis: Any = None, *rest: Any, **options: Any) -> Any:
         """Return a reduction of the elements that were chosen."""
-        if "where" in options or options.get("keepdims"):
+        if options.get("keepdims") or options.keys() & {"where", "out"}:
             raise UnsupportedError(refusals.MASK)
+        t = self._tracer
+        at = self._place if axis is None else self._axis_at(axis)
+        if at != self._place:
+            full = at if at < self._place else at + self._mask.ndim - 1
+            found = t.handlers[name](t, self._full, full, *rest, **options)
+            return Chosen(found, self._mask, self._place - (at < self._place))
         if name in ("max", "min") and options.get("initial") is None:
             raise UnsupportedError(refusals.MASKED_EXTREME)
-        t = self._tracer
         axes = self._axes(axis)
         chosen = self._condition()
         if name in ("any", "all"):
@@ -148,19 +171,21 @@ class Chosen(Standin):
             return t.handlers[name](t, full, axes, *rest, where=chosen, **options)
         return t.handlers[name](t, self._full, axes, *rest, where=chosen, **options)
 
+    def _axis_at(self, axis: Any) -> int:
+        if isinstance(axis, tuple):
+            raise UnsupportedError(refusals.MASK)
+        return ops.normal_axis(axis, self.ndim)
+
     def _axes(self, axis: Any) -> tuple[int, ...] | None:
         """Return the axes of all elements for the one that stands for the mask's."""
         own = tuple(range(self._place, self._place + self._mask.ndim))
-        if axis is None:
-            return None
-        if operator.index(axis) % self.ndim != self._place:
-            raise UnsupportedError(refusals.MASK)
-        return own
+        return None if axis is None else own
 
     def update(self, function: Callable[..., Any], other: Any) -> Any:
         """Apply ``x op= other``."""
         found = self.each(function, self, other)
         writes.write(self._tracer, self._full, found._full, "same_kind")
+        self._axis = None  # they are other numbers than the places
         return self
 
     @unwatched
@@ -195,10 +220,40 @@ class Chosen(Standin):
         return self.each(func, *args, **kwargs)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        if self._tracer.plain is None:
+            ask_of_range(sys._getframe(1), or_table=True)  # pyright: ignore[reportPrivateUsage]
         raise UnsupportedError(refusals.MASK)
 
+    @unwatched
+    def places_in(self, x: Any, lead: tuple[Any, ...], rest: tuple[Any, ...]) -> Any:
+        """Return ``x[*lead, *rest]``, where this is the first array of the key.
+
+        Before it are slices; with it numbers and what the same mask chooses.
+        """
+        own = [k for k in rest if isinstance(k, Chosen)]
+        is_plain = all(isinstance(k, Chosen) or _is_basic(k) for k in rest)
+        if not is_plain or any(k._rest or k._place for k in own):
+            raise UnsupportedError(refusals.MASK)
+        if lead and keys.is_apart([*lead, *rest]):
+            raise UnsupportedError(refusals.MASK)
+        each = [self.fitted(k) if isinstance(k, Chosen) else k for k in rest]
+        t = self._tracer
+        return Chosen(t.wrap(t.tensor(x[(*lead, *each)])), self._mask, len(lead))
+
+    @unwatched
     def __getitem__(self, key: Any) -> Any:
-        raise UnsupportedError(refusals.MASK)
+        """Return a view along other axes than that of the chosen elements."""
+        spelled: list[Any] = [*key] if isinstance(key, tuple) else [key]
+        listed = keys.with_ellipsis(spelled, self.ndim)
+        at = [k for k, item in enumerate(listed) if item is not None][self._place]
+        lead, own, tail = listed[:at], listed[at], listed[at + 1 :]
+        is_all = isinstance(own, slice) and own == slice(None)
+        if not is_all or not all(k is None or _is_basic(k) for k in (*lead, *tail)):
+            raise UnsupportedError(refusals.MASK)
+        whole = (slice(None),) * self._mask.ndim
+        found = self._full[(*lead, *whole, *tail, ...)]
+        rest = sum(k is None or isinstance(k, slice) for k in tail)
+        return Chosen(found, self._mask, found.ndim - rest - self._mask.ndim)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise UnsupportedError(refusals.MASK)
@@ -248,6 +303,15 @@ for _name in _BINARY:
     setattr(Chosen, f"__i{_name}__", _in_place(_function))
 for _name in _OTHERS:
     setattr(Chosen, f"__{_name}__", _straight(getattr(operator, f"__{_name}__")))
+
+
+def _is_basic(key: Any) -> bool:
+    """Tell whether an item of a key is a slice, an ellipsis or Python's integer."""
+    if key is Ellipsis or isinstance(key, slice):
+        return True
+    is_number = hasattr(key, "__index__") and not hasattr(key, "_remake")
+    is_truth = isinstance(key, (bool, np.bool_))
+    return is_number and not is_truth and not getattr(key, "ndim", 0)
 
 
 def spread(

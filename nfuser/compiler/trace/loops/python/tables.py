@@ -13,7 +13,7 @@ from nfuser.compiler.trace.standins.asked import to_be_assigned
 from nfuser.compiler.trace.standins.dialect import NUMPY
 from nfuser.compiler.trace.standins.literals import array_of, holds_standins
 from nfuser.compiler.trace.standins.sizes import is_sequence
-from nfuser.compiler.trace.standins.standin import Standin
+from nfuser.compiler.trace.standins.standin import Standin, chosen_by_masks
 from nfuser.compiler.trace.standins.symbolic import SymbolicInt
 
 if TYPE_CHECKING:
@@ -95,7 +95,8 @@ def length_of(function: Any) -> Any:
 
 def _length(x: Any) -> Any:
     """Return ``len(x)``; that of a traced array stays open."""
-    is_array = isinstance(x, Standin) and hasattr(type(x), "_remake")
+    is_chosen = type(x) in chosen_by_masks
+    is_array = isinstance(x, Standin) and (is_chosen or hasattr(type(x), "_remake"))
     shape: tuple[Any, ...] = getattr(x, "shape", ()) if is_array else ()
     found: Any = x
     return shape[0] if shape else len(found)

@@ -47,6 +47,7 @@ class Methods(Operators):
     squeeze, swapaxes = _method("squeeze"), _method("swapaxes")
     dot, diagonal, trace = _method("dot"), _method("diagonal"), _method("trace")
 
+    nonzero = _method("nonzero")
     fill, put = _method("fill"), _method("put")
     sort, partition = _method("ndarray.sort"), _method("ndarray.partition")
 

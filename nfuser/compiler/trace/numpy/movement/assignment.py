@@ -16,9 +16,11 @@ import nfuser.compiler.trace.numpy.movement.indexing as indexing
 import nfuser.compiler.trace.numpy.movement.masks as masks
 import nfuser.compiler.trace.numpy.movement.scatters as scatters
 import nfuser.compiler.trace.numpy.movement.writes as writes
+import nfuser.compiler.trace.numpy.names.refusals as refusals
 from nfuser.compiler.ir.expr import ScatterOp
 from nfuser.compiler.ops.shapes.assign import AssignedPart
-from nfuser.errors import MutationError
+from nfuser.compiler.trace.standins.standin import chosen_by_masks
+from nfuser.errors import MutationError, UnsupportedError
 
 if TYPE_CHECKING:
     from nfuser.compiler.trace.tracer import Tracer
@@ -29,7 +31,9 @@ def set_item(t: Tracer, x: Any, key: Any, value: Any) -> None:
     if x._is_number:
         message = f"{x.dtype.name} is a number here: it takes no item assignment"
         raise MutationError(message)
-    listed = key if isinstance(key, tuple) else (key,)
+    listed = masks.spelled(t, x, key if isinstance(key, tuple) else (key,))
+    if any(type(k) in chosen_by_masks for k in listed):
+        raise UnsupportedError(refusals.MASKED_PLACES)
     if any(masks.is_mask(t, k) for k in listed):
         masks.put(t, x, listed, value)
         return

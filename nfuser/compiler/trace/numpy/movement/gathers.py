@@ -14,7 +14,11 @@ from nfuser.compiler.ir.scalars.functions import equal, less, product
 from nfuser.compiler.trace.numpy.movement.moves import ravel
 from nfuser.compiler.trace.standins.literals import array_of, constant, holds_standins
 from nfuser.compiler.trace.standins.sizes import is_sequence, passed_integer, size
-from nfuser.compiler.trace.standins.standin import Standin, is_ndarray
+from nfuser.compiler.trace.standins.standin import (
+    Standin,
+    chosen_by_masks,
+    is_ndarray,
+)
 from nfuser.compiler.trace.standins.symbolic import SymbolicInt
 from nfuser.errors import OptionError, ShapeError, TraceError
 
@@ -103,6 +107,8 @@ def take(
         a, axis = ravel(t, a), 0
     held = t.tensor(a)
     place = ops.normal_axis(axis, held.ndim)
+    if type(indices) in chosen_by_masks and mode == "raise":
+        return t.wrap(held)[(*(slice(None),) * place, indices)]
     extent = held.shape[place]
     if mode == "raise" and isinstance(indices, Standin):
         number = passed_number(t, indices)

@@ -14,6 +14,7 @@ import nfuser.compiler.trace.numpy.movement.masks as masks
 from nfuser.compiler.ir.scalars.functions import product
 from nfuser.compiler.ops.builder import TurnIndex
 from nfuser.compiler.trace.numpy.movement.gathers import check_range
+from nfuser.compiler.trace.standins.standin import chosen_by_masks
 
 if TYPE_CHECKING:
     from nfuser.compiler.ir.tensor import TensorView
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
 
 def get_item(tracer: Tracer, x: Any, key: Any) -> Any:
     """Return ``x[key]``."""
-    listed = key if isinstance(key, tuple) else (key,)
+    listed = masks.spelled(tracer, x, key if isinstance(key, tuple) else (key,))
     if any(masks.is_mask(tracer, k) for k in listed):
         return masks.chosen(tracer, x, listed)
+    if any(type(k) in chosen_by_masks for k in listed):
+        return masks.named(tracer, x, listed)
     whole = x
     spelled = [keys.read_key(tracer, k) for k in listed]
     each = keys.with_ellipsis(spelled, x.ndim)

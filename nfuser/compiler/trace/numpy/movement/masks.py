@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys with a boolean mask: ``x[mask]``, ``x[1:, mask]``, and what is put there."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -10,6 +12,7 @@ import numpy as np
 import nfuser.compiler.ops as ops
 import nfuser.compiler.trace.numpy.movement.writes as writes
 import nfuser.compiler.trace.numpy.names.refusals as refusals
+from nfuser.compiler.ir.same_value import same_value
 from nfuser.compiler.ir.scalars.functions import equal
 from nfuser.compiler.trace.standins.chosen import Chosen, spread
 from nfuser.compiler.trace.standins.dialect import NUMPY
@@ -33,6 +36,66 @@ def is_mask(t: Tracer, key: Any) -> bool:
         return key.dtype == bool
     listed: Any = key if is_sequence(key) else ()
     return len(listed) > 0 and is_mask(t, listed[0])
+
+
+def nonzero(t: Tracer, a: Any) -> tuple[Chosen, ...]:
+    """Return ``numpy.nonzero``: where a mask holds, along each of its axes."""
+    held = array_of(t, a)
+    if t.dialect is not NUMPY or not held.ndim:
+        raise refusals.function("nonzero")
+    mask = ops.truth(t.builder, held)
+    places = t.handlers["indices"](t, t.wrap(mask).shape)
+    each = (t.wrap(t.tensor(places[k])) for k in range(mask.ndim))
+    return tuple(Chosen(x, mask, 0, k) for k, x in enumerate(each))
+
+
+def flatnonzero(t: Tracer, a: Any) -> Chosen:
+    """Return ``numpy.flatnonzero``."""
+    return nonzero(t, t.wrap(array_of(t, a)).reshape(-1))[0]
+
+
+def argwhere(t: Tracer, a: Any) -> Chosen:
+    """Return ``numpy.argwhere``: a row of places for each element that holds."""
+    found = nonzero(t, a)
+    return Chosen(np.stack([x._full for x in found], -1), found[0]._mask, 0)
+
+
+def spelled(t: Tracer, x: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a key with the mask itself for all the places where it holds.
+
+    Axes of other sizes than those of the mask are indexed by the places.
+    """
+    at = next((k for k, key in enumerate(keys) if isinstance(key, Chosen)), None)
+    if at is None:
+        return keys
+    mask = keys[at]._mask
+    found = keys[at : at + mask.ndim]
+    for axis, key in enumerate(found):
+        is_same = isinstance(key, Chosen) and same_value(
+            t.builder.exprs, key._mask, mask
+        )
+        if not is_same or key._axis != axis:
+            return keys
+    lead, tail = keys[:at], keys[at:]
+    axis = sum(k is not None for k in lead)
+    if any(k is Ellipsis for k in lead):
+        axis = x.ndim - sum(k is not None for k in tail)
+    extents = t.tensor(x).shape[axis : axis + mask.ndim]
+    pairs = list(zip(extents, mask.shape, strict=False))
+    if not len(found) == len(pairs) == mask.ndim:
+        return keys
+    if not all(t.builder.ask(equal(m, n), usual=1) for m, n in pairs):
+        return keys
+    return (*keys[:at], t.wrap(mask), *keys[at + mask.ndim :])
+
+
+def named(t: Tracer, x: Any, keys: tuple[Any, ...]) -> Any:
+    """Return ``x[keys]`` where an array of the key is what a mask chooses."""
+    at = next(k for k, key in enumerate(keys) if isinstance(key, Chosen))
+    lead = keys[:at]
+    if t.dialect is not NUMPY or not all(isinstance(k, slice) for k in lead):
+        raise UnsupportedError(refusals.MASK)
+    return keys[at].places_in(x, lead, keys[at:])
 
 
 def chosen(t: Tracer, x: Any, keys: tuple[Any, ...]) -> Chosen:
@@ -133,3 +196,10 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, (bool, int, float, complex)) and not isinstance(
         value, Standin
     )
+
+
+HANDLERS: dict[str, Any] = {
+    "nonzero": nonzero,
+    "flatnonzero": flatnonzero,
+    "argwhere": argwhere,
+}

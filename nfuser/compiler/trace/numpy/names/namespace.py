@@ -32,6 +32,7 @@ _UNLISTED = frozenset(
     {
         *("copyto", "fill", "fill_diagonal", "place", "put", "put_along_axis"),
         *("putmask", "ndarray", "row_stack", "expit"),
+        *("argwhere", "flatnonzero", "nonzero"),
         *("complex_of", "erfcinv", "erfinv", "lgamma", "truth"),
     }
 )

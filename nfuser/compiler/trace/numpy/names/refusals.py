@@ -39,6 +39,10 @@ MASKED_EXTREME = (
     "write np.max(x, where=mask, initial=least), or min likewise with the greatest: a "
     "mask may choose nothing, which has no greatest and no least element"
 )
+MASKED_PLACES = (
+    "write x[mask] = values, or np.add.at(x, i, np.where(mask, values, 0)): places "
+    "that a mask chooses are assigned to where they are all that the mask holds at"
+)
 REPEATED_VALUES = (
     "write x[mask] = values of the same mask, or x[...] = np.where(mask, values, x): "
     "how often the values are repeated depends on how many elements a mask chooses"
@@ -143,6 +147,14 @@ def endless(name: str) -> EndlessError:
         "others, deeper than Python can follow"
     )
     return EndlessError(message)
+
+
+def repeated() -> UnsupportedError:
+    """Return the error for a list that an open number of Python's would repeat."""
+    return UnsupportedError(
+        "write np.array([...]) for a list that is computed with: beside one of "
+        "Python's numbers it would be repeated, as often as no trace knows"
+    )
 
 
 def hashed() -> TraceError:
