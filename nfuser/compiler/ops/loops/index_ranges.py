@@ -100,7 +100,7 @@ class Ranges:
             return self._given[tensor]
         if tensor.ndim or tensor.dtype is not DType.I64:
             return None
-        for before in in_order(tensor, self._read, self._found):
+        for before in _in_order(tensor, self._read, self._found):
             self._found[before] = self._computed(before)
         return self._found[tensor]
 
@@ -188,7 +188,7 @@ class Ranges:
         """
         after = self._original(after)
         found[before] = sc.const(0), sc.const(0)
-        for later in in_order(after, self._summed, found):
+        for later in _in_order(after, self._summed, found):
             found[later] = self._steps(later, before, found)
         return found[after]
 
@@ -319,7 +319,7 @@ class Ranges:
         return original(self.definition, tensor)
 
 
-def in_order(
+def _in_order(
     tensor: TensorView,
     read: Callable[[TensorView], list[TensorView]],
     found: Container[TensorView],

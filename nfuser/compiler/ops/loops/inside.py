@@ -50,7 +50,7 @@ def writing_inside(b: Builder, loop: Loop) -> Loop:
                 return expr
         return replace(expr, inside=True) if _is_held(b, ranges) else expr
 
-    return _Inside(change).loop(loop, around(b))
+    return _Inside(change).loop(loop, _around(b))
 
 
 def reading_inside(b: Builder, loop: Loop) -> Loop:
@@ -64,7 +64,7 @@ def reading_inside(b: Builder, loop: Loop) -> Loop:
             return expr
         return replace(expr, inside=True) if _is_held(b, ranges) else expr
 
-    return _Inside(change).loop(loop, around(b))
+    return _Inside(change).loop(loop, _around(b))
 
 
 def fitting_inside(b: Builder, loop: Loop) -> Loop:
@@ -79,7 +79,7 @@ def fitting_inside(b: Builder, loop: Loop) -> Loop:
         copied = Pointwise(COPY, expr.operands, expr.result)
         return copied if _is_held(b, ranges) else expr
 
-    return _Inside(change).loop(loop, around(b))
+    return _Inside(change).loop(loop, _around(b))
 
 
 def _is_there(
@@ -101,7 +101,7 @@ def _holds(b: Builder, *wanted: Scalar) -> bool:
     return all(b.today(c) is not None and bool(b.ask(c, usual=1)) for c in wanted)
 
 
-def around(b: Builder) -> Ranges:
+def _around(b: Builder) -> Ranges:
     """Return what is known where a loop is written down."""
     return Ranges({t: e for e in b.exprs for t in results(e)}, {})
 

@@ -27,9 +27,7 @@ from nfuser.compiler.ir.fusion import Fusion, with_sources
 from nfuser.compiler.ir.point_op import COPY, POINT_OPS, is_copy
 from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.compiler.ir.scalars.functions import less
-from nfuser.compiler.ops.loops.growth import looking_at_growth
 from nfuser.compiler.ops.loops.inside import (
-    around,
     fitting_inside,
     reading_inside,
     writing_inside,
@@ -60,8 +58,7 @@ class _Stacked:
 
 def emit_loop(b: Builder, loop: Loop) -> tuple[TensorView, ...]:
     """Write ``loop`` down, with rows in place of arrays if it can; return results."""
-    loop = looking_at_growth(b, fitting_inside(b, loop), around(b))
-    loop = writing_inside(b, loop)
+    loop = writing_inside(b, fitting_inside(b, loop))
     wanted = loop.results
     stacked: dict[TensorView, _Stacked] = {}
     number = 0
