@@ -208,8 +208,8 @@ class Tracer:
         self.dialect.check_operands(operands)
         taken = [self.operand(x) for x in operands]
         kinds = [self.builder.type_of(x) for x in taken]
-        is_listed = any(type(x) in (list, tuple) for x in operands)
-        if is_listed and any(x in self.builder.weak for x in taken):
+        are_weak = self.builder.weak and any(x in self.builder.weak for x in taken)
+        if are_weak and any(type(x) in (list, tuple) for x in operands):
             raise refusals.repeated()
         are_python = DType not in map(type, kinds)
         if are_python and (number := self._outcome(verb, taken)) is not None:

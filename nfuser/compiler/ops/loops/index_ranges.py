@@ -34,9 +34,7 @@ _SHIFT = POINT_OPS["right_shift"]
 _LESSENED = (POINT_OPS["floor_divide"], _SHIFT)
 _EXTREMA = {POINT_OPS["minimum"]: minimum, POINT_OPS["maximum"]: maximum}
 _FAR = 1 << 31  # steps that a counter takes beyond no axis and out of 64 bits
-WORD = (
-    1 << 62
-)  # below it in size are numbers that 64 bits hold, and what is next to them
+WORD = 1 << 62  # numbers below it in size, and what is next to them, take 64 bits
 _TERMS = 8  # of both ends of a range that is multiplied or divided
 _SHORT, _FEW = 1 << 60, 1 << 10
 _BELOW = {POINT_OPS["less"]: 1, POINT_OPS["less_equal"]: 0}  # and by how much

@@ -45,6 +45,7 @@ from nfuser.compiler.trace.loops.python.tables import fold_of, length_of
 from nfuser.compiler.trace.loops.python.turns import Turning
 from nfuser.compiler.trace.loops.rewriting.originals import originals
 from nfuser.compiler.trace.loops.rewriting.rewritten import RUNTIME, rewritten
+from nfuser.compiler.trace.numpy.dispatch.protocols import OF_NUMPY
 from nfuser.compiler.trace.numpy.generators import method_of
 from nfuser.compiler.trace.standins.standin import Standin
 from nfuser.compiler.trace.watch.unrolled import MOST_UNROLLED
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from nfuser.compiler.trace.loops.python.sites import BodySite
     from nfuser.compiler.trace.tracer import Tracer
 
-_OF_NUMPY: type = type(np.roll)  # functions that hand calls on to their arguments
 _MOST_OTHERS = 300  # of a loop whose body cannot be run once for all
 
 
@@ -85,7 +85,7 @@ class Plain(Choices):
         self._of_kind: dict[type, Callable[[Any], Any]] = {
             FunctionType: self._function,
             np.ufunc: self._of_ufunc,
-            _OF_NUMPY: self._of_numpy,
+            OF_NUMPY: self._of_numpy,
         }
 
     def call(self, function: Any) -> Any:

@@ -153,12 +153,13 @@ class _Names(dict["Callable[..., Any]", tuple[str, str, str]]):
         module = func.__module__.removeprefix("nfuser.").split("._")[0]
         name = func.__name__
         found = module, name, f"{module}.{name}".removeprefix("numpy.")
-        if type(func) is _OF_NUMPY and module.startswith("numpy"):
+        if type(func) is OF_NUMPY and module.startswith("numpy"):
             self[func] = found
         return found
 
 
-_OF_NUMPY = type(np.roll)
+OF_NUMPY: type = type(np.roll)
+"""Functions of NumPy's, which hand calls on to their arguments."""
 _names = _Names()
 
 
