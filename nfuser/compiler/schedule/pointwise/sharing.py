@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from nfuser.compiler.schedule.facts.layout import Groups
 
 OWN_CACHE = 1 << 16  # bytes that stay in a multiprocessor's cache while others pass
-FEW, SEVERAL = 2, 4
+# Packets of a thread that share operands. NVVM writes a loop over two of them out, and
+# both are loaded before the first is computed; over four of some functions it does not.
+FEW = 2
 # Weight by byte from which a kernel waits for its instructions, not for memory. On an
-# H200 gelu(x + b) takes 90 µs alone and 83 with four rows a thread in bf16 (0.5), and
-# 130 and 134 in f32 (0.25).
+# H200 gelu(x + b) by a sigmoid takes 70.4 µs alone, 68.4 with two rows a thread and 73
+# with four in bf16 (0.5); by tanh 70.5, 73.7 and 77.5 (0.25).
 BUSY = 0.4
 
 
@@ -43,9 +45,8 @@ def sharing(
     elements = prod(facts.size(loop.extent) for loop in loops.values())
     moved = sum(facts.bytes_of(a) for a in found)
     is_busy = weight(fusion) * elements > BUSY * moved
-    least, most = (0, SEVERAL) if is_busy else (OWN_CACHE, FEW)
-    if several:
-        least, most = 0, several
+    least = 0 if is_busy or several else OWN_CACHE
+    most = several or FEW
     many = [a for a in found if facts.bytes_of(a) > least]
     chosen, best = (1, -1), 0.0
     for place, group in enumerate(groups[:-1]):

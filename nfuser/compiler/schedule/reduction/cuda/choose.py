@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from nfuser.compiler.ir.fusion import Fusion
     from nfuser.compiler.schedule.reduction.row_shape import RowShape
 
+KINDS = (256, 512)  # threads of blocks that have a kernel of their own, below the most
 SHARE_THREADS = 512  # of a block that keeps a part of a row, in 128 registers each
 MOST_STEPS = 36  # of them, where a block has all threads there may be
 COMMON_PER_THREAD = 16  # for what all rows share, loaded before a barrier
@@ -123,7 +124,7 @@ def _kept(fusion: Fusion, shape: RowShape, width: int) -> CudaReduction | None:
     if steps * width * weight(fusion) > ROW_LIMIT:
         return None
     # More threads would leave each fewer registers than rows and packets need.
-    most = threads if exact else 256 if threads <= 256 else most
+    most = threads if exact else min((n for n in KINDS if threads <= n), default=most)
     while most // 2 >= threads and words > _register_budget(fusion, shape, most):
         most //= 2
     common = shape.common_words(steps, width)
