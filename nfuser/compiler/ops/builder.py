@@ -98,7 +98,9 @@ class Builder:
     ``meant`` says what a result is to derivatives, where it is written otherwise: an
     elementwise function, or a way to write the same; ``stopped`` are constants to them,
     and ``customs`` the results whose way back is given. ``places`` lists what is read
-    by numbers of the loop whose body is written, or is None where it may not be read.
+    by numbers of the loop whose body is written, or is None where it may not be read;
+    ``open_bodies`` says how many such bodies are written within each other, and
+    ``looks`` stand after what the loop that was written last leaves in arrays.
     """
 
     rounds_integers = True
@@ -119,6 +121,8 @@ class Builder:
         self._instead: dict[TensorView, TensorView] = {}
         self.source: SourceLine | None = None
         self.places: list[TurnIndex] | None = []
+        self.open_bodies = 0
+        self.looks: list[Expr] = []
         self.questions = BuilderQuestions(today, {}, {}, {})
         self.constants: dict[tuple[DType, str], TensorView] = {}
         self._stretched = Stretched()
@@ -127,6 +131,11 @@ class Builder:
     def emit(self, expr: Expr) -> None:
         """Append ``expr``."""
         self.exprs.append(expr)
+
+    def look(self) -> None:
+        """Look whether the last loop went wrong: arrays are now as it leaves them."""
+        self.exprs += self.looks
+        self.looks.clear()
 
     @contextmanager
     def perhaps(self) -> Generator[None]:

@@ -7,10 +7,11 @@ that turns count towards a bound lies between where it begins and that bound.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.compiler.dtypes import DType
-from nfuser.compiler.ir.expr import Constant, FromScalar, Loop, Pointwise
+from nfuser.compiler.ir.expr import Constant, FromScalar, Loop, Pointwise, results
 from nfuser.compiler.ir.point_op import CAST, POINT_OPS, is_copy
 from nfuser.compiler.ir.same_value import original
 from nfuser.compiler.ir.scalars import scalar as sc
@@ -18,7 +19,7 @@ from nfuser.compiler.ir.scalars.functions import maximum, minimum
 from nfuser.compiler.ops.loops.induction import ends_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Generator, Mapping
+    from collections.abc import Callable, Container, Generator, Iterable, Mapping
 
     from nfuser.compiler.ir.expr import Expr
     from nfuser.compiler.ir.point_op import PointOp
@@ -78,6 +79,11 @@ class Ranges:
         known = {a.result: self._during(loop, a.slot, body) for a in carried}
         given = {t: found for t, found in known.items() if found is not None}
         return Ranges(loop.body.definition, {**body._given, **given}, self.compared)
+
+    def beside(self, exprs: Iterable[Expr]) -> Ranges:
+        """Return what is known where ``exprs`` are written down, too."""
+        made = {t: e for e in exprs for t in results(e)}
+        return Ranges(ChainMap(made, dict(self.definition)), self._given, self.compared)
 
     def _during(self, loop: Loop, slot: int, body: Ranges) -> Range | None:
         """Return the range of a number that turns carry on, in all turns."""

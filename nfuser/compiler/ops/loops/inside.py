@@ -21,7 +21,7 @@ from nfuser.compiler.ir.expr import (
 )
 from nfuser.compiler.ir.fusion import Fusion
 from nfuser.compiler.ir.point_op import COPY
-from nfuser.compiler.ir.scalars.functions import less
+from nfuser.compiler.ir.scalars.functions import less, minimum
 from nfuser.compiler.ops.loops.index_ranges import WORD, Range, Ranges
 from nfuser.compiler.ops.python_integers import WITHIN, within
 from nfuser.compiler.ops.shapes.scatter import indices_of
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nfuser.compiler.ir.scalars.scalar import Scalar
+    from nfuser.compiler.ir.tensor import TensorView
     from nfuser.compiler.ops.builder import Builder
 
 
@@ -50,7 +51,7 @@ def writing_inside(b: Builder, loop: Loop) -> Loop:
                 return expr
         return replace(expr, inside=True) if _is_held(b, ranges) else expr
 
-    return _Inside(change).loop(loop, _around(b))
+    return _Inside(change).loop(loop, around(b))
 
 
 def reading_inside(b: Builder, loop: Loop) -> Loop:
@@ -59,12 +60,10 @@ def reading_inside(b: Builder, loop: Loop) -> Loop:
     def change(expr: Expr, ranges: Ranges) -> Expr:
         if not isinstance(expr, Take) or expr.inside or expr.along:
             return expr
-        known = ranges.of(expr.index)
-        if known is None or not _is_there(b, known, expr.source.shape[expr.axis]):
-            return expr
-        return replace(expr, inside=True) if _is_held(b, ranges) else expr
+        is_inside = is_read_inside(b, expr, ranges)
+        return replace(expr, inside=True) if is_inside else expr
 
-    return _Inside(change).loop(loop, _around(b))
+    return _Inside(change).loop(loop, around(b))
 
 
 def fitting_inside(b: Builder, loop: Loop) -> Loop:
@@ -79,7 +78,31 @@ def fitting_inside(b: Builder, loop: Loop) -> Loop:
         copied = Pointwise(COPY, expr.operands, expr.result)
         return copied if _is_held(b, ranges) else expr
 
-    return _Inside(change).loop(loop, _around(b))
+    return _Inside(change).loop(loop, around(b))
+
+
+def is_read_inside(
+    b: Builder,
+    read: Take,
+    ranges: Ranges,
+    *,
+    where: TensorView | None = None,
+    from_end: bool = False,
+) -> bool:
+    """Tell whether each turn reads an element that is there, counted from the front.
+
+    A turn in which ``where`` does not hold reads it for nothing.
+    """
+    known, extent = ranges.of(read.index), read.source.shape[read.axis]
+    low, high = known or (None, None)
+    if where is not None:
+        low = ranges.limit(where, read.index, up=False) if low is None else low
+        limit = ranges.limit(where, read.index, up=True)
+        if limit is not None:
+            high = limit if high is None else minimum(high, limit)
+    if low is None or high is None:
+        return False
+    return _is_there(b, (low, high), extent, from_end=from_end) and _is_held(b, ranges)
 
 
 def _is_there(
@@ -101,7 +124,7 @@ def _holds(b: Builder, *wanted: Scalar) -> bool:
     return all(b.today(c) is not None and bool(b.ask(c, usual=1)) for c in wanted)
 
 
-def _around(b: Builder) -> Ranges:
+def around(b: Builder) -> Ranges:
     """Return what is known where a loop is written down."""
     return Ranges({t: e for e in b.exprs for t in results(e)}, {})
 

@@ -88,10 +88,12 @@ def recorded(
     body = Body(b, outer, parameters, turn, homes or [None] * len(parameters))
     around = b.places
     b.places = body.places = None if around is None or not always else []
+    b.open_bodies += 1
     try:
         yield body
     finally:
         b.places = around
+        b.open_bodies -= 1
         body.exprs = taken_back(b, begin, constants)
         outer.update((t, e) for e in b.exprs[begin:] for t in results(e))
 
@@ -204,8 +206,12 @@ def loop(
     *,
     flag: int | None = None,
     backwards: bool = False,
+    looks: bool = True,
 ) -> tuple[TensorView, ...]:
-    """Return the carried values after the last iteration, then what all added."""
+    """Return the carried values after the last iteration, then what all added.
+
+    Where it ``looks`` not whether something went wrong, the builder is to be told when.
+    """
     if trips is not None and flag is None:
         require_places(b, closed.places, closed.definition, (closed.turn, trips))
     outputs = closed.fusion.outputs
@@ -218,4 +224,7 @@ def loop(
     operands = (*carried, *closed.reads)
     count = len(carried)
     written = Loop(operands, closed.fusion, tuple(made), count, trips, flag, backwards)
-    return emit_loop(b, written)
+    found = emit_loop(b, written)
+    if looks:
+        b.look()
+    return found

@@ -27,6 +27,7 @@ from nfuser.compiler.ir.fusion import Fusion, with_sources
 from nfuser.compiler.ir.point_op import COPY, POINT_OPS, is_copy
 from nfuser.compiler.ir.scalars import scalar as sc
 from nfuser.compiler.ir.scalars.functions import less
+from nfuser.compiler.ops.loops.going_wrong import ending_where_wrong
 from nfuser.compiler.ops.loops.inside import (
     fitting_inside,
     reading_inside,
@@ -57,9 +58,16 @@ class _Stacked:
 
 
 def emit_loop(b: Builder, loop: Loop) -> tuple[TensorView, ...]:
-    """Write ``loop`` down, with rows in place of arrays if it can; return results."""
+    """Write ``loop`` down, with rows in place of arrays if it can; return results.
+
+    Who looks whether it went wrong is left in ``b.looks``.
+    """
     loop = writing_inside(b, fitting_inside(b, loop))
     wanted = loop.results
+    look = None
+    if not b.open_bodies:  # with all loops that are inside of it
+        loop, look = ending_where_wrong(b, loop)
+        b.looks.clear()
     stacked: dict[TensorView, _Stacked] = {}
     number = 0
     while number < loop.carried:
@@ -71,6 +79,8 @@ def emit_loop(b: Builder, loop: Loop) -> tuple[TensorView, ...]:
         loop = _without_array(b, loop, number, rows)
         stacked[old] = _Stacked(whole, rows, loop.results[-1])
     b.emit(reading_inside(b, _with_values(loop)))
+    if look is not None and b.places is not None:
+        b.looks.append(look())
     return tuple(_assigned(b, stacked[t]) if t in stacked else t for t in wanted)
 
 

@@ -61,6 +61,7 @@ def run_loop(
     *,
     flag: int | None = None,
     backwards: bool = False,
+    looks: bool = True,
     slots: Mapping[int, int] = MappingProxyType({}),
     known: dict[int, FormChange] | None = None,
 ) -> tuple[list[Any], list[Any]]:
@@ -70,6 +71,7 @@ def run_loop(
     them. ``body`` takes the values and how many iterations came before; it may run more
     than once, where numbers of Python's become arrays. Values that begin in the form of
     another time are given what they were ``known`` to become; that is put there, too.
+    What does not look yet whether the loop went wrong has the builder look later.
     """
     b = t.builder
     b.source = t.turns.line()
@@ -101,8 +103,9 @@ def run_loop(
         run_loop(t, [False], ["nothing"], again, trips, backwards=backwards)
         return [], []
     place = None if flag is None else len(real_parts_before(forms, flag))
+    closed = recording.body.close(outputs)
     made = verb.loop(
-        b, begun, recording.body.close(outputs), trips, flag=place, backwards=backwards
+        b, begun, closed, trips, flag=place, backwards=backwards, looks=looks
     )
     count = len(begun)
     after = standins(t, forms, made[:count])

@@ -55,18 +55,21 @@ def of_loop(rows: Stacks, expr: Loop, step: Step) -> list[TensorView]:
 
 
 def of_look(rows: Stacks, expr: Called) -> TensorView:
-    """Return all rows of an integer of Python's, of which those that run are looked at.
+    """Return all rows of a number that is looked at, of those that run.
 
-    A row that has come to its end keeps what it was given.
+    A row that has come to its end keeps what it was given. What is told of numbers
+    beside is the same in each row.
     """
-    b, (x,) = rows.b, expr.operands
+    b, (x, *told) = rows.b, expr.operands
     whole = looked = rows.all(x)
     if rows.goes is not None:
-        zero = b.constant(0.0 if x.dtype.is_float else 0, x.dtype)  # which all hold
+        zero = b.constant(0.0 if x.dtype.is_float else 0, x.dtype)  # which is right
         where = ops.expand_dims(b, rows.goes, tuple(range(1, whole.ndim)))
         looked = b.point("select", where, whole, zero)
     made = b.new(whole.shape, x.dtype)
-    b.emit(replace(expr, operands=(looked,), results=(made,)))
+    made = replace(made, source=expr.result.source)
+    operands = (looked, *map(rows.plain, told))
+    b.emit(replace(expr, operands=operands, results=(made,)))
     return made
 
 

@@ -37,6 +37,7 @@ from nfuser.compiler.ir.expr import (
     SumTo,
     Take,
 )
+from nfuser.compiler.ops.loops.going_wrong import LOOK
 from nfuser.compiler.ops.python_integers import WITHIN
 from nfuser.errors import UnsupportedError
 
@@ -61,7 +62,7 @@ def step(rows: Stacks, expr: Expr) -> Sequence[TensorView]:
             return folds.of_reduce(rows, expr)
         case Loop():
             return loops.of_loop(rows, expr, step)
-        case Called(name) if name == WITHIN:
+        case Called(name) if name in (LOOK, WITHIN):
             return (loops.of_look(rows, expr),)
         case Called(name):
             message = (

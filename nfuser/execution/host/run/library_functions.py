@@ -145,7 +145,27 @@ def _within(_: Any, x: Any, low: int, high: int, dtype: str) -> Any:
     return x
 
 
-_OF_ALL: dict[str, Callable[..., Any]] = {"arithmetic": _within}
+def _found(
+    _: Any, wrong: Any, *sizes: Any, places: tuple[tuple[int, int, str], ...]
+) -> Any:
+    """Return what went wrong where that is nothing, and raise as NumPy elsewhere."""
+    numbers: list[int] = wrong.reshape(-1).tolist()
+    for number in numbers:
+        if number:
+            axis, which, note = places[(number & 255) - 1]
+            size = int(sizes[which].max())
+            message = (
+                f"index {number >> 8} is out of bounds for axis {axis} with size "
+                f"{size}{note}"
+            )
+            raise IndexError(message)
+    return wrong
+
+
+LOOKS = ("indexing",)
+"""Functions that do nothing where the first byte of an integer, their first, is 0."""
+
+_OF_ALL: dict[str, Callable[..., Any]] = {"arithmetic": _within, "indexing": _found}
 _OWN: dict[Library, dict[str, Callable[..., Any]]] = {
     Library.TORCH: {
         "linalg.svd": _torch_svd,

@@ -221,6 +221,7 @@ class Turning:
                     step,
                     trips,
                     flag=None if flag is None else len(items) - 1,
+                    looks=False,
                     slots=slots,
                     known=forms,
                 )
@@ -232,6 +233,7 @@ class Turning:
             variables[name] = value
         for root, value in zip(self._roots, found[len(flat) :], strict=False):
             self._plain.assign(root, value)
+        t.builder.look()
         for name, value in zip(self._carried, values, strict=False):
             is_shared = trips is None or name in self._shared
             if is_shared or name in self._chosen:

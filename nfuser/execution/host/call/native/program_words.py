@@ -60,6 +60,7 @@ from nfuser.execution.host.call.program import (
     Turn,
     slots_of,
 )
+from nfuser.execution.host.run.library_functions import LOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -215,7 +216,22 @@ class NativeProgram:
             return
         function = library_call(stmt, self._library, self._device)
         operands = [self._object_of(slot) for slot in slots_of(stmt)]
+        before, self.words = self.words, []
         self._put(at.CALL, self.keep.object(function), len(operands), *operands)
+        called, self.words = self.words, before
+        if (slot := self._asking(stmt)) is None:
+            self.words += called
+            return
+        depth = len(self._moves)
+        self._put(at.REPEAT, 1, 0, self._slots[slot], depth, *[0] * 4, *called, at.END)
+
+    def _asking(self, stmt: CallLibrary) -> Slot | None:
+        """Return the integer whose first byte is 0 where a call has nothing to do."""
+        first = stmt.operands[0].part if stmt.name in LOOKS and stmt.operands else None
+        is_here = not self._device.is_cuda and len(self._moves) < at.MOST_DEPTH
+        if not is_here or not isinstance(first, SlotPart) or first.offset:
+            return None
+        return first.slot if prod(first.slot.shape) == 1 else None
 
     def _product(self, product: SmallProduct) -> None:
         parameters: list[int] = []
