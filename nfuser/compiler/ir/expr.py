@@ -286,6 +286,14 @@ class Loop:
         return self.results[0]
 
     @property
+    def is_choice(self) -> bool:
+        """Whether the body runs once at most: a branch that is written as a loop."""
+        if self.flag is None or self.trips is not None:
+            return False
+        last = self.body.definition.get(self.body.outputs[self.flag])
+        return isinstance(last, Constant) and not last.value
+
+    @property
     def pairs(self) -> tuple[tuple[TensorView, TensorView, TensorView], ...]:
         """Each carried value: before the loop, after an iteration, after the loop."""
         return tuple(zip(self.operands, self.body.outputs, self.results, strict=False))[

@@ -29,6 +29,7 @@ from nfuser.compiler.segment.elementwise import is_elementwise
 from nfuser.compiler.segment.order import Order
 from nfuser.compiler.segment.overwriting import Overwriting
 from nfuser.compiler.segment.segmented import (
+    LOOP,
     Cut,
     Rejection,
     Segment,
@@ -40,7 +41,11 @@ from nfuser.compiler.segment.segmented import (
 if TYPE_CHECKING:
     from nfuser.compiler.ir.scalars.scalar import Scalar
     from nfuser.compiler.ir.tensor import TensorView
-    from nfuser.compiler.segment.segmented import FindScheduler, ShouldMerge
+    from nfuser.compiler.segment.segmented import (
+        FindScheduler,
+        KnownScheduler,
+        ShouldMerge,
+    )
     from nfuser.compiler.segment.sharding import Shardings
 
 
@@ -356,7 +361,7 @@ class _Cutter:
         for candidate in (cloned, exprs) if cloned != exprs else (exprs,):
             made = self._fusion_of(sorted(candidate, key=self.order.__getitem__))
             made = Fusion(made.name, made.exprs, outputs)
-            found = self.find(made)
+            made, found = self._taken(made)
             if not isinstance(found, tuple):
                 inputs = tuple(a.result for a in made.arguments)
                 return (Segment(made, inputs, found),)
@@ -369,6 +374,24 @@ class _Cutter:
         return tuple(
             replace(s, fusion=_named(s.fusion, made.name)) for s in cut.segments
         )
+
+    def _taken(
+        self, made: Fusion
+    ) -> tuple[Fusion, KnownScheduler | tuple[Rejection, ...]]:
+        """Return a piece, and who takes it.
+
+        A kernel that runs a loop has each array that turns carry in memory, also one
+        that nobody reads after them: it stores that, too.
+        """
+        found = self.find(made)
+        arrays = (t for loop in made.loops for *_, t in loop.pairs if t.ndim)
+        left = [t for t in arrays if t not in made.outputs]
+        if not left or isinstance(found, tuple) or found.name != LOOP:
+            return made, found
+        whole = Fusion(made.name, made.exprs, (*made.outputs, *left))
+        other = self.find(whole)
+        is_kernel = not isinstance(other, tuple) and other.name != LOOP
+        return (whole, other) if is_kernel else (made, found)
 
     def _definitions(self, group: _Group) -> dict[TensorView, Expr]:
         own = set(group.exprs)

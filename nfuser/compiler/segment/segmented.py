@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nfuser.compiler.segment.sharding_propagation import PropagatedShardings
 
 
+LOOP = "loop"  # the scheduler of what the host program runs again and again
 IN_PLACE = "in place"  # the scheduler of what is an assignment, and nothing else
 
 

@@ -200,7 +200,7 @@ def test_a_step_that_is_far_is_no_counter() -> None:
     fused = nfuser.fuse(far)
     fused(mine, 70)
     np.testing.assert_array_equal(mine, theirs)
-    assert "serial()" not in [str(k.schedule) for k in fused.kernels(mine, 70)]
+    assert "indexing" in str(fused.explain(mine, 70))  # each place is looked at
 
 
 def product_bound(x: Any, y: Any, n: int) -> Any:

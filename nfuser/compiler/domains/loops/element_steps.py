@@ -6,11 +6,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.compiler.ir.base import node
-from nfuser.compiler.ir.expr import Constant
 from nfuser.compiler.ir.scalars import scalar as sc
 
 if TYPE_CHECKING:
-    from nfuser.compiler.ir.expr import FromScalar, Loop, Pointwise
+    from nfuser.compiler.ir.expr import Constant, FromScalar, Loop, Pointwise
     from nfuser.compiler.ir.scalars.scalar import Scalar
     from nfuser.compiler.ir.tensor import TensorView
 
@@ -83,15 +82,6 @@ class ElementLoop:
     steps: tuple[Step, ...]
     flag: TensorView | None
     added: tuple[tuple[TensorView, TensorView], ...]
-
-    @property
-    def is_choice(self) -> bool:
-        """Whether there is one turn, or none: a branch that is written as a loop."""
-        after = {inside: t for _, inside, t, _ in self.carried}
-        if self.flag is None or self.loop.trips is not None:
-            return False
-        ends = self.loop.body.definition.get(after[self.flag])
-        return isinstance(ends, Constant) and not ends.value
 
 
 Step: TypeAlias = Compute | Same | ReadElement | Write | ElementLoop

@@ -201,7 +201,7 @@ class _Writer:
         inside = [inside for _, inside, _, _ in turns.carried]
         self._values |= zip(inside, held, strict=True)
         loop = turns.loop
-        once = self._values[turns.flag] if turns.flag and turns.is_choice else None
+        once = self._values[turns.flag] if turns.flag and turns.loop.is_choice else None
         going = Var(DType.I64) if turns.flag and not once else None
         if going is not None and turns.flag is not None:
             self._ask(going, self._values[turns.flag])

@@ -2,8 +2,9 @@
 """Loops that end where a turn goes wrong, and one look after them, which raises.
 
 A loop that reads an array until a condition of its elements holds may read beyond it,
-and kernels read the nearest element then: it might never end. Such a loop carries what
-went wrong, and where. No turn calls anybody: who looks stands after all loops.
+and kernels read the nearest element then: it might never end. A loop that writes single
+elements may write beyond an array. Such a loop carries what went wrong, and where. No
+turn calls anybody: who looks stands after all loops.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.compiler.dtypes import DType
 from nfuser.compiler.ir.expr import (
@@ -22,30 +23,32 @@ from nfuser.compiler.ir.expr import (
     Loop,
     Pointwise,
     Scatter,
-    Slice,
+    ScatterOp,
     Take,
     results,
     sources,
 )
 from nfuser.compiler.ir.fusion import Fusion, with_sources
-from nfuser.compiler.ir.point_op import SELECT, is_copy
 from nfuser.compiler.ir.walk import toposort
 from nfuser.compiler.ops.loops.asked_for import AskedFor
-from nfuser.compiler.ops.loops.inside import around, is_read_inside
+from nfuser.compiler.ops.loops.inside import around, has_elements, is_read_inside
+from nfuser.compiler.ops.loops.seen_writes import seen_writes
 from nfuser.compiler.ops.shapes.gather import take
-from nfuser.compiler.ops.shapes.scatter import indices_of
+from nfuser.compiler.ops.shapes.scatter import flat_index, indices_of
 from nfuser.compiler.ops.shapes.views import sliced
 from nfuser.compiler.ops.unread import live_or_checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
-    from nfuser.compiler.ir.expr import Expr, Home
+    from nfuser.compiler.ir.expr import Expr
     from nfuser.compiler.ir.scalars.scalar import Scalar
     from nfuser.compiler.ir.tensor import TensorView
     from nfuser.compiler.ops.builder import Builder
     from nfuser.compiler.ops.loops.asked_for import Condition
     from nfuser.compiler.ops.loops.index_ranges import Ranges
+
+    _Place: TypeAlias = Take | Scatter
 
 LOOK = "indexing"  # the function that raises where something went wrong
 MOST = 255  # of the places that are told apart
@@ -87,13 +90,13 @@ class _Nest:
         self._told: list[tuple[int, int, str]] = []
         self._extents: list[Scalar] = []
 
-    def tell(self, read: Take) -> int:
+    def tell(self, expr: _Place, axis: int) -> int:
         """Return the number of a place: its axis, its size, its line are told."""
-        line, extent = read.result.source, read.source.shape[read.axis]
+        line, extent = expr.result.source, expr.source.shape[axis]
         if extent not in self._extents:
             self._extents.append(extent)
         size = self._extents.index(extent)
-        self._told.append((read.axis, size, line.note if line else ""))
+        self._told.append((axis, size, line.note if line else ""))
         return min(len(self._told), MOST)
 
     def look(self, wrong: TensorView) -> Called:
@@ -105,7 +108,7 @@ class _Nest:
         options = (("places", tuple(self._told)),)
         return Called(LOOK, operands, (made,), kinds, kinds[:1], options, True)
 
-    def open_reads(self, exprs: Iterable[Expr], ranges: Ranges) -> list[Take]:
+    def open_reads(self, exprs: Iterable[Expr], ranges: Ranges) -> list[_Place]:
         """Return what reads at numbers that may name no element."""
         return [
             expr
@@ -113,6 +116,21 @@ class _Nest:
             if isinstance(expr, Take)
             and not (expr.inside or expr.along or expr.index.ndim)
             and not is_read_inside(self._b, expr, ranges, from_end=True)
+        ]
+
+    def open_writes(self, loop: Loop) -> list[_Place]:
+        """Return what writes single elements at numbers that may name none.
+
+        Arrays without elements, where no number names one, are left to who raises.
+        """
+        return [
+            expr
+            for expr in loop.body.exprs
+            if isinstance(expr, Scatter)
+            and expr.op is ScatterOp.SET
+            and not (expr.inside or expr.complaint or expr.value.ndim)
+            and _numbers_of(expr, loop.body.definition)
+            and has_elements(self._b, expr.source.shape)
         ]
 
     def bodies(self, loops: Iterable[Loop], ranges: Ranges) -> dict[Loop, Fusion]:
@@ -127,10 +145,10 @@ class _Nest:
             read: Sequence[Expr] = loop.body.exprs
             if loop.flag is None:  # it ends, whatever it reads
                 read = _read_for_flags(loop.body.definition, loop.body.loops)
-            reads = self.open_reads(read, own)
-            if not bodies and not reads:
+            places = self.open_reads(read, own) + self.open_writes(loop)
+            if not bodies and not places:
                 continue
-            body = self.carrying(loop, own, bodies, reads)
+            body = self.carrying(loop, own, bodies, places)
             if body is not loop.body:
                 found[loop] = body
         return found
@@ -140,7 +158,7 @@ class _Nest:
         loop: Loop,
         ranges: Ranges,
         bodies: dict[Loop, Fusion],
-        reads: Sequence[Take],
+        places: Sequence[_Place],
         *,
         always: bool = False,
     ) -> Fusion:
@@ -153,12 +171,12 @@ class _Nest:
         begun = held if loop.flag is None else None  # what went wrong has no turn more
         outputs = list(body.outputs)
         with _beside(b) as made:
-            turn = _Turn(b, self, body.exprs, outputs, reads, bodies, ranges)
+            turn = _Turn(b, self, body.exprs, outputs, places, bodies, ranges)
             if not (turn.may_go_wrong or always):
                 return body
             exprs, wrong = turn.run(begun)
             wrong = wrong or held
-            if loop.flag is not None and wrong is not held:
+            if loop.flag is not None and wrong is not held and not loop.is_choice:
                 goes = outputs[loop.flag]
                 outputs[loop.flag] = b.point("bit_and", goes, turn.is_right(wrong))
         outputs.insert(count, wrong)
@@ -182,7 +200,8 @@ class _Nest:
 class _Turn:
     """The expressions of a turn, one after another: some of them may go wrong.
 
-    ``reads`` are those that read somewhere, and ``bodies`` those of the loops inside.
+    ``places`` are those that read or write somewhere, and ``bodies`` those of the loops
+    inside.
     """
 
     def __init__(
@@ -191,25 +210,26 @@ class _Turn:
         nest: _Nest,
         exprs: Sequence[Expr],
         outputs: Sequence[TensorView],
-        reads: Sequence[Take],
+        places: Sequence[_Place],
         bodies: dict[Loop, Fusion],
         ranges: Ranges,
     ) -> None:
         self._b, self._nest, self._exprs = b, nest, exprs
-        self._reads, self._bodies = set(reads), bodies
+        self._bodies = bodies
+        self._places: set[Expr] = set(places)
         self._definition = {t: e for e in exprs for t in results(e)}
-        self._writes = _seen_writes(exprs)
+        self._writes = seen_writes(exprs)
         stages = {*bodies, *self._writes}
         begin = len(b.exprs)
         self._asked = AskedFor(b, exprs, outputs, stages)
         self._where = self._asked_where(stages)
         known = ranges.beside(b.exprs[begin:])
-        for read in reads:
-            where = self._where.get(read.result)
-            if where is not None and is_read_inside(
-                b, read, known, where=where, from_end=True
-            ):
-                del self._where[read.result]
+        for place in places:
+            where = self._where.get(place.result)
+            if where is None or isinstance(place, Scatter):
+                continue
+            if is_read_inside(b, place, known, where=where, from_end=True):
+                del self._where[place.result]
 
     @property
     def may_go_wrong(self) -> bool:
@@ -221,7 +241,7 @@ class _Turn:
         after: dict[int, list[TensorView]] = {}
         count = 0
         for expr in self._exprs:
-            if expr in self._reads or expr in self._bodies:
+            if expr in self._places or expr in self._bodies:
                 after.setdefault(count, []).extend(results(expr))
             count += expr in stages
         found: dict[TensorView, Condition] = {}
@@ -245,8 +265,15 @@ class _Turn:
                 made, wrong = self._ran(expr, where, wrong)
                 found.append(made)
                 continue
-            assert isinstance(expr, Take)
-            wrong = self._looked(expr, where, wrong)
+            if isinstance(expr, Scatter):
+                expr, wrong = self._written(expr, where, wrong)
+            else:
+                assert isinstance(expr, Take)
+                index = self._b.cast(expr.index, DType.I64)
+                extent = expr.source.shape[expr.axis]
+                is_beyond = self._beyond(self._from_front(index, extent), extent)
+                number = self._nest.tell(expr, expr.axis)
+                wrong = self._told(is_beyond, index, number, where, wrong)
             found.append(expr)
         return found, wrong
 
@@ -257,24 +284,58 @@ class _Turn:
     def _number(self, number: Scalar | int) -> TensorView:
         return self._b.from_scalar(number, DType.I64)
 
-    def _looked(
-        self, read: Take, where: Condition, wrong: TensorView | None
-    ) -> TensorView:
-        """Return what went wrong after an element was read."""
-        b, extent = self._b, read.source.shape[read.axis]
-        index, size = b.cast(read.index, DType.I64), self._number(extent)
+    def _from_front(self, index: TensorView, extent: Scalar) -> TensorView:
+        """Return an index that is counted from the front."""
+        b = self._b
+        behind = b.point("add", index, self._number(extent))
         is_behind = b.point("less", index, self._number(0))
-        own = b.point("select", is_behind, b.point("add", index, size), index)
+        return b.point("select", is_behind, behind, index)
+
+    def _beyond(self, own: TensorView, extent: Scalar) -> TensorView:
+        """Return whether an index, counted from the front, names no element."""
+        sides = own, self._number(extent)
         # Without their signs, numbers below 0 are beyond all others.
-        sides = (b.cast(t, DType.U64) for t in (own, size))
-        is_wrong = b.point("greater_equal", *sides)
-        if where is not None:
-            is_wrong = b.point("bit_and", where, is_wrong)
+        casts = (self._b.cast(t, DType.U64) for t in sides)
+        return self._b.point("greater_equal", *casts)
+
+    def _told(
+        self,
+        is_beyond: TensorView,
+        index: TensorView,
+        number: int,
+        where: Condition,
+        wrong: TensorView | None,
+    ) -> TensorView:
+        """Return what went wrong after an index was looked at, which may be beyond."""
+        b = self._b
+        is_wrong = is_beyond if where is None else b.point("bit_and", where, is_beyond)
         if wrong is not None:
             is_wrong = b.point("bit_and", self.is_right(wrong), is_wrong)
         above = b.point("multiply", index, self._number(MOST + 1))
-        found = b.point("add", above, self._number(self._nest.tell(read)))
+        found = b.point("add", above, self._number(number))
         return b.point("select", is_wrong, found, wrong or self._number(0))
+
+    def _written(
+        self, expr: Scatter, where: Condition, wrong: TensorView | None
+    ) -> tuple[Scatter, TensorView]:
+        """Return a write that is inside, and what went wrong after it.
+
+        Where its numbers name no element, the nearest one is left as it was.
+        """
+        b, extents = self._b, expr.source.shape
+        places: list[TensorView] = []
+        numbers = _numbers_of(expr, self._definition)
+        old = expr.source
+        for axis, (index, extent) in enumerate(zip(numbers, extents, strict=True)):
+            own, number = self._from_front(index, extent), self._nest.tell(expr, axis)
+            wrong = self._told(self._beyond(own, extent), index, number, where, wrong)
+            first = b.point("maximum", own, self._number(0))
+            places.append(b.point("minimum", first, self._number(extent - 1)))
+            old = take(b, old, places[-1], 0)
+        assert wrong is not None
+        value = b.point("select", self.is_right(wrong), expr.value, old)
+        index = flat_index(b, places, extents)
+        return replace(expr, index=index, value=value, inside=True), wrong
 
     def _ran(
         self, loop: Loop, where: Condition, wrong: TensorView | None
@@ -305,12 +366,11 @@ class _Turn:
         match expr:
             case Assign(source, value, _, starts, steps):
                 old = sliced(b, source, starts, value.shape, steps)
-            case Scatter(_, source, index, value):
-                indices = indices_of(self._definition, index, source.shape[: expr.lead])
-                if indices is None or any(t.ndim for t in indices):
+            case Scatter(_, old, _, value):
+                numbers = _numbers_of(expr, self._definition)
+                if not numbers:
                     return expr
-                old = source
-                for t in indices:
+                for t in numbers:
                     old = take(b, old, t, 0)
             case _:
                 return expr
@@ -318,49 +378,12 @@ class _Turn:
         return with_sources(expr, [kept if t is value else t for t in sources(expr)])
 
 
-def _seen_writes(exprs: Iterable[Expr]) -> set[Expr]:
-    """Return what writes into arrays of the caller's, who sees them if a turn fails.
-
-    What puts a part back that was written, or all of it, is none.
-    """
-    home: dict[TensorView, Home] = {}
-    done: set[TensorView] = set()
-    found: set[Expr] = set()
-    for expr in exprs:
-        match expr:
-            case Argument(home=own) if own is not None:
-                home[expr.result] = own
-            case Assign(source, value) | Scatter(source=source, value=value):
-                if source not in home:
-                    continue
-                if value not in done or home[value] != home[source]:
-                    found.add(expr)
-                home[expr.result] = home[source]
-                done.add(expr.result)
-            case Loop():
-                lasting = [(x, left) for x, _, left in expr.pairs if x in home]
-                home |= {left: home[x] for x, left in lasting}
-                done |= {left for _, left in lasting}
-            case _:
-                given = _same_array(expr)
-                homes = {home.get(t) for t in given}
-                (own,) = homes if len(homes) == 1 else (None,)
-                if own is not None:
-                    home[results(expr)[0]] = own
-                    if not (isinstance(expr, (Slice, Take)) or done.isdisjoint(given)):
-                        done.add(results(expr)[0])
-    return found
-
-
-def _same_array(expr: Expr) -> Sequence[TensorView]:
-    """Return the arrays of which ``expr`` gives elements as they are."""
-    match expr:
-        case Pointwise(op, operands) if is_copy(op) or op is SELECT:
-            return operands[-2:] if op is SELECT else operands
-        case _ if isinstance(expr, (Take, *VIEWS)):
-            return (expr.source,)
-        case _:
-            return ()
+def _numbers_of(
+    expr: Scatter, definition: Mapping[TensorView, Expr]
+) -> list[TensorView]:
+    """Return the numbers that name the place of a write, if they are numbers."""
+    found = indices_of(definition, expr.index, expr.source.shape[: expr.lead])
+    return found if found and not any(t.ndim for t in found) else []
 
 
 def _read_for_flags(

@@ -27,7 +27,7 @@ from nfuser.compiler.ops.python_integers import WITHIN, within
 from nfuser.compiler.ops.shapes.scatter import indices_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from nfuser.compiler.ir.scalars.scalar import Scalar
     from nfuser.compiler.ir.tensor import TensorView
@@ -103,6 +103,11 @@ def is_read_inside(
     if low is None or high is None:
         return False
     return _is_there(b, (low, high), extent, from_end=from_end) and _is_held(b, ranges)
+
+
+def has_elements(b: Builder, shape: Sequence[Scalar]) -> bool:
+    """Tell whether arrays of this shape have elements, in all calls."""
+    return _holds(b, *(less(0, extent) for extent in shape))
 
 
 def _is_there(

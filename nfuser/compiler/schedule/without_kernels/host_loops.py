@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nfuser.compiler.ir.expr import Argument
-from nfuser.compiler.segment import Rejection
+from nfuser.compiler.segment.segmented import LOOP, Rejection
 
 if TYPE_CHECKING:
     from nfuser.compiler.ir.fusion import Fusion
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Loops:
     """One loop on arrays as they lie in memory; its body is cut by itself."""
 
-    name = "loop"
+    name = LOOP
 
     def can_schedule(self, fusion: Fusion) -> Rejection | None:
         """Take a loop alone."""

@@ -111,7 +111,7 @@ class _Forward:
 
     def _through_loop(self, expr: Loop, ts: Sequence[TensorView | None]) -> None:
         b = self._b
-        if loops.is_choice(expr):
+        if expr.is_choice:
             begin = len(b.exprs)
             chosen = loops.chosen(b, expr)
             self.run(b.exprs[begin:])

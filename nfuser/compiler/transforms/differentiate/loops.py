@@ -16,7 +16,6 @@ import nfuser.compiler.ops.loops.loop as verb
 from nfuser.compiler.dtypes import DType
 from nfuser.compiler.ir.expr import (
     Argument,
-    Constant,
     Loop,
     Pointwise,
     results,
@@ -39,14 +38,6 @@ if TYPE_CHECKING:
 def has_derivative(t: TensorView) -> bool:
     """Tell whether values like ``t`` have a cotangent."""
     return t.dtype.is_float or t.dtype.is_complex
-
-
-def is_choice(expr: Loop) -> bool:
-    """Tell whether the body runs once at most, as one side of a choice."""
-    if expr.flag is None or expr.trips is not None:
-        return False
-    last = expr.body.definition[expr.body.outputs[expr.flag]]
-    return isinstance(last, Constant) and not last.value
 
 
 def chosen(b: Builder, expr: Loop) -> list[TensorView]:

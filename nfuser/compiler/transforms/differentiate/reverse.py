@@ -132,7 +132,7 @@ class _Reverse:
         """Pull the cotangents of all results back at once."""
         b = self._b
         flows = [self._flows.pop(t, None) for t in expr.results]
-        if loops.is_choice(expr):
+        if expr.is_choice:
             begin = len(b.exprs)
             found = loops.chosen(b, expr)
             more = b.exprs[begin:]

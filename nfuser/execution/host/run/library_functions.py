@@ -21,7 +21,7 @@ _CUTOFF = 1e-15  # of NumPy's pinv, where none is given
 
 def library_function(library: Library, name: str) -> Callable[..., Any]:
     """Return what computes ``name`` from arrays of ``library``, options by keyword."""
-    held, own = module(library), _OWN.get(library, _OF_ALL).get(name, _OF_ALL.get(name))
+    held, own = module(library), _OWN.get(library, CHECKS).get(name, CHECKS.get(name))
     call = attrgetter(name)(held) if own is None else partial(own, held)
     return _raising(call) if library is Library.CUPY else call
 
@@ -165,7 +165,8 @@ def _found(
 LOOKS = ("indexing",)
 """Functions that do nothing where the first byte of an integer, their first, is 0."""
 
-_OF_ALL: dict[str, Callable[..., Any]] = {"arithmetic": _within, "indexing": _found}
+CHECKS: dict[str, Callable[..., Any]] = {"arithmetic": _within, "indexing": _found}
+"""What looks at numbers, whatever the library, and raises in NumPy's words."""
 _OWN: dict[Library, dict[str, Callable[..., Any]]] = {
     Library.TORCH: {
         "linalg.svd": _torch_svd,

@@ -16,7 +16,7 @@ import numpy as np
 
 from nfuser.errors import host_error
 from nfuser.execution.host.call.library.generators import draw_call, draw_of
-from nfuser.execution.host.run.library_functions import library_function
+from nfuser.execution.host.run.library_functions import CHECKS, library_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -66,13 +66,13 @@ def _computed(
     options: dict[str, Any] = dict(function.options)
     sized = options.pop("sized", None)  # an axis whose size is that of the result
     own = options if sized is None else options | {"n": function.shape[sized]}
-    name, note = stmt.name, stmt.note
+    who, note = "" if stmt.name in CHECKS else f"{stmt.name}: ", stmt.note
 
     def call(*read: Any) -> tuple[Any, ...]:
         try:
             found = compute(*read, **own)
         except Exception as error:
-            raise host_error(f"{name}: {error}{note}", error) from error
+            raise host_error(f"{who}{error}{note}", error) from error
         return found if isinstance(found, tuple) else (found,)
 
     return call
