@@ -34,8 +34,8 @@ from nfuser.compiler.trace.loops.python.complaints import (
     without_source,
 )
 from nfuser.compiler.trace.loops.python.counted import run_counted
-from nfuser.compiler.trace.loops.python.extremes import extreme
 from nfuser.compiler.trace.loops.python.items import OpenItems, open_items, opening
+from nfuser.compiler.trace.loops.python.numbers import of_numbers
 from nfuser.compiler.trace.loops.python.ranges import ComputedRange
 from nfuser.compiler.trace.loops.python.state import (
     State,
@@ -101,7 +101,8 @@ class Plain(Choices):
             return function
         if (inner := getattr(function, "__nfuser_wrapped__", None)) is not None:
             return self.call(inner)
-        own = length_of(function) or extreme(function) or fold_of(self._t, function)
+        own = length_of(function) or of_numbers(self, function)
+        own = own or fold_of(self._t, function)
         own = own or method_of(self._t, function, self.written)
         if own is not None:
             return own
@@ -169,6 +170,13 @@ class Plain(Choices):
     def ranging(self, function: Any) -> Any:
         """Return what makes a range whose bounds may be open."""
         return opening(self._t, function) or self.call(function)
+
+    def python_truth(self, x: Any) -> Any:
+        """Return the truth of ``x`` as one of Python's."""
+        b = self._t.builder
+        found = b.point("copy", ops.truth(b, self._t.tensor(x)))
+        b.weak[found] = bool
+        return self._t.wrap(found)
 
     def not_(self, x: Any) -> Any:
         """Return ``not x``."""
