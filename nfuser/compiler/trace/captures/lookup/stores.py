@@ -9,21 +9,31 @@ begins anew with functions that say what they write.
 from __future__ import annotations
 
 import dis
+import operator
 from functools import lru_cache
 from types import CodeType
 
+_IN_PLACE = (
+    *("iadd", "isub", "imul", "imatmul", "itruediv", "ifloordiv", "imod", "ipow"),
+    *("ilshift", "irshift", "iand", "ixor", "ior", "setitem"),
+)
+OPERATORS = frozenset(getattr(operator, name) for name in _IN_PLACE)
+_METHODS = frozenset(f"__{name}__" for name in _IN_PLACE)
 _STORES = ("STORE_SUBSCR", "STORE_SLICE", "INPLACE_")
 _WRITERS = frozenset(
     {
         *("copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis"),
         *("fill", "sort", "partition", "at", "shuffle", "setflags", "itemset"),
+        *_IN_PLACE,
     }
 )
 
 
 def is_in_place(name: str) -> bool:
-    """Tell whether torch has methods of such a name that write: ``add_``."""
-    return name.endswith("_") and not name.endswith("__") and name != "_"
+    """Tell whether methods of such a name write: ``__iadd__``, or torch's ``add_``."""
+    if name.endswith("__"):
+        return name in _METHODS
+    return name.endswith("_") and name != "_"
 
 
 @lru_cache(1024)
@@ -39,5 +49,7 @@ def may_write(code: CodeType) -> bool:
         if isinstance(held, CodeType) and may_write(held):
             return True
         if isinstance(held, tuple) and "out" in held:  # names of keywords
+            return True
+        if isinstance(held, str) and held in _METHODS:  # for getattr
             return True
     return False

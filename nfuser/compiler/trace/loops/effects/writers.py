@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from functools import partial
+from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nfuser.compiler.trace.captures.lookup.stores import is_in_place
+from nfuser.compiler.trace.captures.lookup.stores import OPERATORS, is_in_place
 from nfuser.compiler.trace.captures.parts import is_silent
 from nfuser.compiler.trace.watch.unwatched import unwatched
 
@@ -29,10 +30,13 @@ def writer(function: Any, written: Callable[[Any], Any]) -> Any:
     """
     name: str = getattr(function, "__name__", "")
     owner = getattr(function, "__self__", None)
+    is_writer = name in _METHODS or is_in_place(name)
     if is_silent(owner):
-        if name in _METHODS or is_in_place(name):
-            return getattr(written(owner), name)
-        return None
+        return getattr(written(owner), name) if is_writer else None
+    if is_writer and getattr(function, "__objclass__", None) is np.ndarray:
+        return partial(_method_of_first, name, written)
+    if type(function) is BuiltinFunctionType and function in OPERATORS:
+        return partial(_into_first, function, written)
     is_at = name == "at" and isinstance(owner, np.ufunc)
     if is_at or (name in _FIRST and getattr(np, name, None) is function):
         return partial(_into_first, function, written)
@@ -43,6 +47,12 @@ def _into_first(
     function: Any, written: Callable[[Any], Any], x: Any, *args: Any, **options: Any
 ) -> Any:
     return function(written(x), *args, **options)
+
+
+def _method_of_first(
+    name: str, written: Callable[[Any], Any], x: Any, *args: Any, **options: Any
+) -> Any:
+    return getattr(written(x), name)(*args, **options)
 
 
 def into_outputs(
