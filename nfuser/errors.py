@@ -108,6 +108,7 @@ def host_error(message: str, cause: BaseException) -> HostError:
 _KINDS: tuple[type[Exception], ...] = (
     NotImplementedError,
     OverflowError,
+    ZeroDivisionError,
     IndexError,
     TypeError,
     ValueError,

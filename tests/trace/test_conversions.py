@@ -93,5 +93,5 @@ def test_numpy_is_itself_after_a_trace_and_for_other_threads() -> None:
     assert type(seen[0]) is np.ndarray
     assert np.asarray is plain
     with pytest.raises(NfuserError):
-        nfuser.fuse(lambda x: np.asarray(x) + float(x.sum()))(X)
+        nfuser.fuse(lambda x: np.asarray(x) + complex(x.sum()))(X)
     assert np.asarray is plain

@@ -153,32 +153,39 @@ def looked_at(b: Builder, x: TensorView, dtype: DType) -> TensorView:
     A call raises where it is one that ``dtype`` cannot hold.
     """
     low, high = limits_of(dtype)
-    if (found := _range_of(b, x)) is not None:
+    if (found := range_of(b, x)) is not None:
         least, most = found
         if isinstance(least, sc.Const) and least.value > high:
             check_fits(least.value, dtype, "computed by the program")
         if isinstance(most, sc.Const) and most.value < low:
             check_fits(most.value, dtype, "computed by the program")
-        if all(b.ask(end, usual=1) for end in _fits(found, low, high)):
+        if is_within(b, found, dtype):
             return b.cast(x, dtype)
-    made = b.new((), x.dtype)
-    options = (("low", low), ("high", high), ("dtype", dtype.numpy.name))
-    kinds = (x.dtype,)
+    return b.cast(look(b, x, low, high, dtype.numpy.name), dtype)
+
+
+def look(b: Builder, x: TensorView, low: int, high: int, dtype: str) -> TensorView:
+    """Return ``x``, at which each call looks: it is to be from ``low`` to ``high``."""
+    made, kinds = b.new(x.shape, x.dtype), (x.dtype,)
+    options = (("low", low), ("high", high), ("dtype", dtype))
     b.emit(Called(WITHIN, (x,), (made,), kinds, kinds, options, may_fail=True))
-    return b.cast(made, dtype)
+    return made
+
+
+def is_within(b: Builder, known: Range, dtype: DType) -> bool:
+    """Tell whether ``dtype`` holds all numbers of a range, in each call."""
+    return all(b.ask(end, usual=1) for end in _fits(known, *limits_of(dtype)))
 
 
 def look_at_size(b: Builder, x: TensorView) -> None:
     """Let a call raise where an integer of Python's, as a float, is beyond 64 bits."""
     low, high = limits_of(DType.I64)
-    options = (("low", low), ("high", high + 1 - _ROUNDING), ("dtype", "int64"))
-    made, kinds = b.new(x.shape, x.dtype), (x.dtype,)
-    b.emit(Called(WITHIN, (x,), (made,), kinds, kinds, options, may_fail=True))
+    look(b, x, low, high + 1 - _ROUNDING, "int64")
 
 
 def look_at_product(b: Builder, x: TensorView, *factors: Operand) -> None:
     """Look at a product of integers of Python's that may be beyond 64 bits."""
-    found = None if b.narrow is None or x.ndim else _range_of(b, x)
+    found = None if b.narrow is None or x.ndim else range_of(b, x)
     if found is None:
         return
     low, high = limits_of(DType.I64)
@@ -203,11 +210,12 @@ def _fits(known: Range, low: int, high: int) -> tuple[Scalar, Scalar]:
 
 def is_never_negative(b: Builder, x: TensorView) -> bool:
     """Tell whether all that a computed integer of Python's may be is known to be."""
-    if b.weak.get(x) is not int or (found := _range_of(b, x)) is None:
+    if b.weak.get(x) is not int or (found := range_of(b, x)) is None:
         return False
     return bool(b.ask(scalar_functions.less(-1, found[0]), usual=1))
 
 
-def _range_of(b: Builder, x: TensorView) -> Range | None:
+def range_of(b: Builder, x: TensorView) -> Range | None:
+    """Return between which numbers a computed integer of Python's is, if known."""
     definition = {t: e for e in b.exprs for t in results(e)}
     return Ranges(definition, b.counters).of(x)

@@ -40,9 +40,10 @@ from nfuser.compiler.trace.loops.python.plain import Plain
 from nfuser.compiler.trace.numpy.creation.conversions import converting
 from nfuser.compiler.trace.numpy.functions import HANDLERS
 from nfuser.compiler.trace.source_line import current_line, line_of
-from nfuser.compiler.trace.standins.array import TracedArray, wrap
+from nfuser.compiler.trace.standins.array import TracedArray
 from nfuser.compiler.trace.standins.asked import (
     AnewError,
+    ask_of_number,
     ask_to_rewrite,
     ask_who_made,
 )
@@ -52,6 +53,7 @@ from nfuser.compiler.trace.standins.literals import (
     made_while_tracing,
     warn_of_sizes,
 )
+from nfuser.compiler.trace.standins.open_number import wrap
 from nfuser.compiler.trace.standins.symbolic import integer
 from nfuser.compiler.trace.torch.tensors import TORCH
 from nfuser.compiler.trace.tracer import Tracer
@@ -75,7 +77,7 @@ def trace_function(function: Callable[..., Any], call: TracedCall) -> Trace:
         tracer.makes_ranges, tracer.compares = mode.makes_ranges, mode.compares
         tracer.turns.ask = None if mode.rewrites else ask_to_rewrite
         tracer.plain = Plain(tracer) if mode.rewrites else None
-        tracer.outside = mode.outside
+        tracer.outside, tracer.opens = mode.outside, mode.opens
         try:
             with converting() if mode.converts else nullcontext():
                 trace = _traced(tracer, function, call)
@@ -111,11 +113,14 @@ class _Mode:
     makes: bool = False
     makes_ranges: bool = False  # and what lists integers, which others may be sizes of
     rewrites: bool = False
+    opens: bool = False  # numbers of Python's that calls compute
     outside: frozenset[int] = frozenset()
     compares: bool = False  # arrays from outside, which may have gone into others
 
     def after(self, asked: AnewError) -> _Mode:
         """Return how to trace anew."""
+        if asked.is_of_number:
+            return replace(self, rewrites=True, opens=True)
         if asked.is_doubt:
             return replace(self, converts=True, makes=True, makes_ranges=self.makes)
         is_made = asked.is_assigned and self.makes and asked.outside is None
@@ -179,6 +184,8 @@ def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> T
                 lambda: tracer.is_looping,
                 lambda code: _enter(tracer, snapshot, code),
             )
+            if tracer.may_open:
+                ask_of_number("x.item()")
             outputs = Outputs(tracer, returned, passed)
         captured = snapshot.freeze()
     except NfuserError as error:

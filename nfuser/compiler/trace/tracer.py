@@ -15,6 +15,7 @@ import numpy as np
 
 import nfuser.compiler.ops as ops
 import nfuser.compiler.trace.numpy.names.refusals as refusals
+import nfuser.compiler.trace.python_numbers as python_numbers
 import nfuser.compiler.trace.standins.asked as asked
 import nfuser.compiler.trace.standins.host_numbers as known
 from nfuser.compiler.dtypes import DType
@@ -86,6 +87,8 @@ class Tracer:
         self.today: dict[Scalar, int] = {} if today is None else today
         self.namespace: Any = None
         self.converts = self.makes = self.makes_ranges = self.compares = False
+        self.opens = False  # float(x) and its like, of what calls compute
+        self.may_open = False  # one that was asked for, whoever caught the refusal
         self.plain: Any = None  # what functions call that were written anew
         self.dialect = self.home = NUMPY
         self.array_class: type = np.ndarray
@@ -216,13 +219,33 @@ class Tracer:
             return number
         if are_python and verb not in _OF_TRUTHS:
             taken = [self._counted(x) for x in taken]
-        found = verb(self.builder, *self.dialect.meet(self, verb, taken))
+        if are_python and self.opens and len(taken) == 2:
+            found = self._of_python(verb, *taken)
+        else:
+            found = verb(self.builder, *self.dialect.meet(self, verb, taken))
         if are_python:
             for result in found if isinstance(found, tuple) else (found,):
                 self.builder.weak[result] = _PYTHON[result.dtype.kind]
+                if self.opens:
+                    continue
                 if verb is ops.multiply and self.builder.weak[result] is int:
                     look_at_product(self.builder, result, *taken)
         return self.wrap(found)
+
+    def _of_python(self, verb: Any, x: Any, y: Any) -> Any:
+        """Apply an operator to numbers of Python's, as exactly as Python does."""
+        b = self.builder
+        is_known = isinstance(y, TensorView) and known.host_number(b, y) is not None
+        is_known |= not isinstance(y, TensorView)
+        if is_known and verb in python_numbers.DIVISIONS:
+            self._outcome(verb, [1, y])  # which raises where y is zero
+            return verb(b, x, y)
+        return python_numbers.operation(b, verb, x, y)
+
+    def python_number(self, x: Any, kind: type) -> Any:
+        """Return the one element ``x`` as a number of Python's, ``kind`` of it."""
+        self.builder.source = self.turns.line()
+        return self.wrap(python_numbers.number_of(self.builder, self.tensor(x), kind))
 
     def _counted(self, x: Any) -> Any:
         """Return a truth value of Python's as the integer that it is to operators."""

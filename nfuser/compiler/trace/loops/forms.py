@@ -246,7 +246,10 @@ def between(t: Tracer, pred: Any, yes: Any, no: Any, name: str) -> Any:
     is_truth = b.promote(one, other) is DType.BOOL
     if is_truth and (chosen is one or chosen is other):  # as ``and`` and ``or`` are
         verb = ops.logical_or if chosen is one else ops.logical_and
-        return t.call(verb, yes, no)
+        found = t.tensor(t.call(verb, yes, no))
+        if kind is bool:
+            b.weak[found] = bool
+        return t.wrap(found)
     dtype = b.promote(one, other) if kind is None else promote(kind)
     found = ops.where(b, chosen, *(b.convert(x, dtype) for x in (one, other)))
     if kind is not None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import weakref
 from functools import partial, reduce
@@ -19,9 +20,11 @@ from nfuser.compiler.ir.scalars.functions import product
 from nfuser.compiler.trace.numpy.dispatch.methods import Methods
 from nfuser.compiler.trace.numpy.dispatch.protocols import NumpyProtocols
 from nfuser.compiler.trace.numpy.without_axes import mark
+from nfuser.compiler.trace.source_line import running
 from nfuser.compiler.trace.standins.asked import (
     TRUTH_OF_AXES,
     ask_of_joined,
+    ask_of_number,
     ask_of_range,
     ask_to_convert,
     ask_to_rewrite,
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from nfuser.compiler.trace.tracer import Tracer
 
 _LONGEST_LOOP = 300
+_PYTHON = {"b": bool, "i": int, "u": int, "f": float}
 _OF_NUMBERS = {"as_integer_ratio", "bit_count", "hex", "is_integer"}
 
 
@@ -235,10 +239,42 @@ class TracedArray(Methods, NumpyProtocols):
         return not held.ndim and found is None
 
     def __float__(self) -> float:
+        self._ask_to_call("float")
         return float(self._tracer.consume(self._operand(), "float(x)"))
 
     def __int__(self) -> int:
+        self._ask_to_call("int")
         return int(self._tracer.consume(self._operand(), "int(x)"))
+
+    def _ask_to_call(self, name: str) -> None:
+        """Ask for a trace in which what the user's code calls so gives a number."""
+        found = running()
+        if found is not None and found.called == name:
+            self._may_open(f"{name}(x)")
+
+    def _may_open(self, what: str) -> bool:
+        """Tell whether this is given as a number of Python's that a call computes."""
+        t = self._tracer
+        if t.dialect is not NUMPY or not self._is_open_truth():
+            return False
+        if self._operand().dtype.is_complex:
+            return False
+        if not t.opens:
+            t.may_open = True
+            ask_of_number(what)
+        return True
+
+    def _rounded(self, name: str, function: Any) -> Any:
+        """Return the integer of Python's that a function of NumPy's gives first."""
+        if self._may_open(f"{name}(x)"):
+            return self._tracer.python_number(function(self), int)
+        return getattr(math, name)(float(self))
+
+    def __floor__(self) -> Any:
+        return self._rounded("floor", np.floor)
+
+    def __ceil__(self) -> Any:
+        return self._rounded("ceil", np.ceil)
 
     def __complex__(self) -> complex:
         return complex(self._tracer.consume(self._operand(), "complex(x)"))
@@ -252,15 +288,31 @@ class TracedArray(Methods, NumpyProtocols):
         if not self._is_number:
             message = "write np.round(x, decimals): round(x) is for numbers"
             raise TraceError(message)
-        return round(float(self)) if digits is None else self.round(digits)
+        if digits is not None:
+            return self.round(digits)
+        if self._may_open("round(x)"):
+            return self._tracer.python_number(np.rint(self), int)
+        return round(float(self))
 
-    def item(self, *_: Any) -> Any:
-        """Return the Python number, if it depends on scalars alone."""
-        return self._tracer.consume(self._operand(), "x.item()")
+    def item(self, *indices: Any) -> Any:
+        """Return the one element as a number of Python's."""
+        x: Any = self
+        if indices:
+            x = self.reshape(-1)[indices] if len(indices) == 1 else self[indices]
+        elif self.ndim and self.size == 1:
+            x = self.reshape(())
+        return x._only("x.item()")
 
     def tolist(self) -> Any:
-        """Return the Python number, if it depends on scalars alone."""
-        return self._tracer.consume(self._operand(), "x.tolist()")
+        """Return the number of Python's, if there is but one."""
+        return self._only("x.tolist()")
+
+    def _only(self, what: str) -> Any:
+        """Return the one element as a number of Python's."""
+        if self._may_open(what):
+            return self._tracer.python_number(self, _PYTHON[self._operand().dtype.kind])
+        number = self._tracer.consume(self._operand(), what)
+        return number.item() if hasattr(number, "item") else number
 
     def __repr__(self) -> str:
         return repr(self._shown())
@@ -292,13 +344,15 @@ class TracedArray(Methods, NumpyProtocols):
         return np.asarray(number, dtype)
 
     def __getattr__(self, name: str) -> Any:
-        dialect, held = self._tracer.dialect, self._operand().dtype.numpy
+        dialect, own = self._tracer.dialect, self._operand()
+        held = own.dtype.numpy
         if name in dialect.methods:
             return partial(dialect.methods[name], self._tracer, self)
         if name in dialect.attributes:
             return dialect.attributes[name](self._tracer, self)
         if name in _OF_NUMBERS and self._is_number and hasattr(held.type, name):
-            return lambda: getattr(self.item(), name)()
+            number = self._tracer.consume(own, "x.item()")
+            return getattr(number, name)
         raise dialect.attribute(name)
 
     @property
@@ -358,8 +412,3 @@ class _Unknown:
         if spec:
             raise refusals.formatted(spec)
         return repr(self)
-
-
-def wrap(tracer: Tracer, held: TensorView, **view: Any) -> TracedArray:
-    """Return the stand-in of ``held``."""
-    return TracedArray(tracer, held, **view)

@@ -47,6 +47,7 @@ class AnewError(NfuserError):
 
     is_assigned = False
     is_of_loop = False  # or of a branch: the function is to be written anew
+    is_of_number = False  # of Python's, taken out of an array
     is_doubt = False  # whether an array was made, or computed of arrays from outside
     outside: Any = None
 
@@ -74,6 +75,11 @@ def ask_to_convert() -> None:
 def ask_to_rewrite() -> None:
     """Ask for a trace in which loops and branches are expressions."""
     raise _made(str(wanted("bool(x), or `if x`,")), is_of_loop=True)
+
+
+def ask_of_number(what: str) -> None:
+    """Ask for a trace in which numbers of Python's are taken out of arrays."""
+    raise _made(str(wanted(what)), is_of_number=True)
 
 
 def ask_to_assign_outside(array: Any) -> None:

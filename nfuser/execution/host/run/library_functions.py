@@ -135,11 +135,19 @@ def _cupy_rank(
     return (values > tol).sum(-1)
 
 
+_ERRORS: dict[str, Callable[[], ArithmeticError]] = {
+    "division": lambda: ZeroDivisionError("division by zero"),
+    "power": lambda: OverflowError(34, "Numerical result out of range"),
+}
+
+
 def _within(_: Any, x: Any, low: int, high: int, dtype: str) -> Any:
     """Return integers that lie between two, and raise as NumPy for others."""
     ends = (x.min(), x.max()) if all(x.shape) else ()
     for number in map(int, ends):
         if not low <= number <= high:
+            if dtype in _ERRORS:
+                raise _ERRORS[dtype]()
             message = f"Python integer {number} out of bounds for {dtype}"
             raise OverflowError(message)
     return x

@@ -24,6 +24,7 @@ from nfuser.compiler.trace.loops.forms import between
 from nfuser.compiler.trace.loops.python.state import State, Variables
 from nfuser.compiler.trace.loops.rewriting.originals import originals
 from nfuser.compiler.trace.standins.array import TracedArray
+from nfuser.compiler.trace.standins.open_number import OpenNumber
 from nfuser.errors import TraceError
 
 if TYPE_CHECKING:
@@ -55,7 +56,28 @@ def of_numbers(plain: Any, function: Any) -> Callable[..., Any] | None:
     for own, combine, last in _JOINED:
         if function is own:
             return partial(_joined, plain, own, combine, last)
+    if function is float or function is int or function is bool:
+        return partial(_converted, plain, function)
+    if function is type and plain._t.opens:
+        return _type_of
     return None
+
+
+def _converted(plain: Any, kind: type, *given: Any, **options: Any) -> Any:
+    """Return ``float(x)``, ``int(x)`` or ``bool(x)``."""
+    x = given[0] if len(given) == 1 and not options else None
+    if isinstance(x, TracedArray):
+        if kind is bool and plain.is_unknown(x):
+            return plain.python_truth(x)
+        if kind is not bool and x._may_open(f"{kind.__name__}(x)"):
+            return plain._t.python_number(x, kind)
+    return kind(*given, **options)
+
+
+def _type_of(*given: Any) -> Any:
+    """Return ``type(x)``: of what stands for a number of Python's, its own."""
+    is_open = len(given) == 1 and type(given[0]) is OpenNumber
+    return given[0].__class__ if is_open else type(*given)
 
 
 def _joined(

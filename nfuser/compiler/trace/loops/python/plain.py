@@ -237,7 +237,11 @@ class Plain(Choices):
             y = later()
         if not isinstance(y, Standin):
             return self.truth(x) if bool(y) is wanted else bool(y)
-        return self._t.call(combine, self.truth(x), self.truth(y))
+        both, b = (self.truth(x), self.truth(y)), self._t.builder
+        found = self._t.tensor(self._t.call(combine, *both))
+        if all(b.weak.get(self._t.tensor(side)) is bool for side in both):
+            b.weak[found] = bool
+        return self._t.wrap(found)
 
     def asserted(self, x: Any) -> Any:
         """Return what is asserted, if it is known."""
