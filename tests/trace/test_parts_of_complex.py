@@ -80,3 +80,35 @@ def test_an_update_is_the_first_to_touch_an_array_of_numpys() -> None:
     agree(one, index)
     agree(masked, np.arange(4.0))
     agree(in_rows, np.arange(4.0))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("backend", ["cpu", "interpret"])
+def test_complex_numbers_are_compared_part_by_part(backend: str) -> None:
+    def compared(z: Any, w: Any) -> Any:
+        return (
+            *(z * 2 > 4, z < w, z <= w, z >= w, z > 1, z != 1, z > 1j),
+            *(
+                z >= z.real,
+                z.astype(np.complex64) < 2,
+                np.less(z[0], w[1]),
+                z[0, 1] > 0,
+            ),
+        )
+
+    parts = [0.0, -0.0, 1.0, 2.5, np.nan, np.inf, -1.0]
+    others = [0, 1, 1j, complex(1, np.nan)]
+    z, w = np.meshgrid([complex(re, im) for re in parts for im in parts], others)
+    w = w.astype(complex)
+    w[:, ::3] = z[:, ::3]
+    found = nfuser.fuse(compared, backend=backend)(z, w)
+    for ours, theirs in zip(found, compared(z, w), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_complex_numbers_of_pythons_are_not_compared() -> None:
+    def compared(s: Any) -> Any:
+        return (s + 1j) > 2
+
+    with pytest.raises(TypeError):
+        nfuser.fuse(compared)(1.0)

@@ -93,7 +93,8 @@ class Builder:
     with what it was before; ``source`` is the user's line that new tensors carry.
     ``narrow`` casts a computed integer of Python's to a dtype that may lack it.
     ``rounds_integers``: what meets 16-bit floats is first made one, as by NumPy; torch
-    computes with it as it is.
+    computes with it as it is. ``orders_complex``: complex numbers are compared, as by
+    NumPy.
 
     ``meant`` says what a result is to derivatives, where it is written otherwise: an
     elementwise function, or a way to write the same; ``stopped`` are constants to them,
@@ -104,6 +105,7 @@ class Builder:
     """
 
     rounds_integers = True
+    orders_complex = False
 
     def __init__(
         self, today: Mapping[Scalar, int] | None = None, name: str = "fusion"

@@ -147,9 +147,10 @@ def _tracer(function: Callable[..., Any], call: TracedCall) -> Tracer:
 
 def _speak_like(tracer: Tracer, arrays: list[ArrayLeaf]) -> None:
     """Let stand-ins speak as ``arrays`` do: beside a tensor all of them speak torch."""
+    are_tensors = [leaf for leaf in arrays if is_of_torch(leaf.kind)]
+    tracer.builder.orders_complex = not are_tensors
     if not arrays:
         return
-    are_tensors = [leaf for leaf in arrays if is_of_torch(leaf.kind)]
     first = (are_tensors or arrays)[0]
     tracer.array_class, tracer.device = first.kind, first.device
     if are_tensors:

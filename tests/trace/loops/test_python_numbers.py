@@ -28,7 +28,7 @@ def extremes(x: Any, n: Any) -> Any:
         *(max(a.max() for a in some), min([a.min() for a in some]), max(x), min(n)),
         *(max(counts, key=counts.__getitem__), min((2, 1, 3), key=lambda k: x[k])),
         *(max(range(len(x)), key=lambda k: x[k]), max(x, key=abs), min(n, default=3)),
-        *(max([1, 2], default=0), max([], default=7), max(3, len(x)), len(min("ba"))),
+        *(max([1, 2], default=0), max([], default=7), max(3, len(x)), len(min("yx"))),
     )
 
 

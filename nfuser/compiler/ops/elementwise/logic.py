@@ -41,7 +41,10 @@ def _comparison(name: str) -> BinaryVerb:
 def _compare(b: Builder, name: str, x: Operand, y: Operand) -> TensorView:
     dtype = b.promote(x, y)
     if dtype.is_complex and name not in ("equal", "not_equal"):
-        raise parts.refuse(f"comparison by {name}")
+        is_array = any(isinstance(b.type_of(v), DType) for v in (x, y))
+        if not (is_array and b.orders_complex):
+            raise parts.refuse(f"comparison by {name}")
+        return _compare_parts(b, name, b.convert(x, dtype), b.convert(y, dtype))
     if integers.is_integer_array(x, b) and integers.is_python_integer(y, b):
         return integers.compare(b, name, x, y)
     kinds = [b.type_of(v) for v in (x, y)]
@@ -54,6 +57,17 @@ def _compare(b: Builder, name: str, x: Operand, y: Operand) -> TensorView:
     ):
         return _compare_mixed(b, name, b.tensor(x), b.tensor(y))
     return b.point(name, b.convert(x, dtype), b.convert(y, dtype))
+
+
+def _compare_parts(b: Builder, name: str, x: TensorView, y: TensorView) -> TensorView:
+    """Compare complex numbers as NumPy does: real parts first, then imaginary ones."""
+    (xr, xi), (yr, yi) = ((parts.real(b, v), parts.imag(b, v)) for v in (x, y))
+    apart = b.point(name.removesuffix("_equal"), xr, yr)
+    for one in (xi, yi):
+        is_number = b.point("invert", b.point("isnan", one))
+        apart = b.point("bit_and", apart, is_number)
+    beside = b.point("bit_and", b.point("equal", xr, yr), b.point(name, xi, yi))
+    return b.point("bit_or", apart, beside)
 
 
 def _compare_mixed(b: Builder, name: str, x: TensorView, y: TensorView) -> TensorView:

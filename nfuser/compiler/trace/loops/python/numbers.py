@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python's ``max``, ``min``, ``any`` and ``all`` of what is not known while tracing."""
+"""Python's functions of numbers that are not known: max, min, any, all, float, int."""
 
 # What a traced function is given, and gives, has no static type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
