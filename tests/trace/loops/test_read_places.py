@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,3 +106,28 @@ def test_places_computed_in_many_steps_are_looked_at_once_each() -> None:
     plain = made(text, "steps")
     x = np.arange(4.0)
     assert nfuser.fuse(plain, backend="interpret")(x, 3, 0) == plain(x, 3, 0)
+
+
+def _row_of_others(x: Any) -> Any:
+    for k in range(len(x)):
+        x[k] = x[2]
+        x[k] += 1
+    return x
+
+
+def _part_of_others(x: Any) -> Any:
+    for k in range(len(x)):
+        x[k, 1:] = x[2, 1:]
+        x[k, 1:] *= 2
+    return x
+
+
+@pytest.mark.parametrize("backend", ["cpu", "interpret"])
+@pytest.mark.parametrize("shape", [(5,), (5, 3)])
+def test_a_row_that_is_put_into_others_is_read_as_it_is_by_then(
+    backend: str, shape: tuple[int, ...]
+) -> None:
+    for program in (_row_of_others, _part_of_others)[: len(shape)]:
+        given = np.arange(1.0 * math.prod(shape)).reshape(shape)
+        got = nfuser.fuse(program, backend=backend)(given.copy())
+        np.testing.assert_array_equal(got, program(given.copy()))

@@ -255,6 +255,8 @@ def _rows_read(body: Fusion, history: History, expr: Expr) -> list[RowAccess] | 
         return None
     found: list[RowAccess] = []
     for user in body.users[expr.result]:
+        if isinstance(user, Scatter) and user.source is not expr.result:
+            return None  # it is a value that is put somewhere
         if user in history.exprs:
             continue
         rows = _rows_read(body, history, user)
