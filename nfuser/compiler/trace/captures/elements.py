@@ -4,7 +4,8 @@
 An array that an operation met is an input; a number taken from it is a constant.
 Nothing tells when an element is read. So a trace looks for the signs of it: a number of
 NumPy's in an operation or a variable, a method or a function of NumPy's called with the
-array, a subscript or a builtin that code applies to it.
+array, a subscript or a builtin that code applies to it. Sizes that code asks for are
+numbers of Python's, too: an array whose sizes it read has the same ones in each call.
 """
 
 # What a traced function is given, and gives, has no static type.
@@ -13,29 +14,20 @@ array, a subscript or a builtin that code applies to it.
 
 from __future__ import annotations
 
-import dis
-from functools import lru_cache
 from types import MemberDescriptorType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nfuser.compiler.trace.captures.lookup.chains import looks
+from nfuser.compiler.trace.captures.parts import is_array
 from nfuser.compiler.trace.standins.standin import Standin, is_ndarray
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from types import CodeType, FrameType
 
-Chain: TypeAlias = "tuple[str, ...]"  # a name and the attributes that follow
-
-_READERS = (
-    "abs all any bool complex divmod enumerate filter float format int iter list map "
-    "max min next pow print repr reversed round set sorted str sum tuple zip"
-)
-_BUILTINS = frozenset(_READERS.split())
-_NAMES = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_CLASSDEREF")
-_ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
-_TAKES_APART = ("GET_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "FORMAT_VALUE", "TO_BOOL")
+    from nfuser.compiler.trace.captures.lookup.chains import Chain
 
 
 class Elements:
@@ -48,11 +40,20 @@ class Elements:
         self._seen: set[Any] = set()
         self._dtypes: set[np.dtype[Any]] = set()
         self._all = False
+        self._sized: set[Any] = set()
+        self._sized_dtypes: set[Any] = set()
 
     def was_seen(self, array: Any) -> bool:
         """Tell whether there is a sign that elements of ``array`` were read."""
         is_seen = self._key(array) in self._seen or array.dtype in self._dtypes
         return self._all or is_seen
+
+    def was_measured(self, array: Any) -> bool:
+        """Tell whether there is a sign that Python read how long its axes are.
+
+        A loop may have asked other arrays before, which had the same name.
+        """
+        return self._key(array) in self._sized or array.dtype in self._sized_dtypes
 
     def use_all(self) -> None:
         """Note an array that may have been computed from any of them."""
@@ -72,16 +73,32 @@ class Elements:
         else:
             self.meet(item)
 
+    def begin(self, frame: FrameType, code: CodeType) -> None:
+        """Note what a function looks into that begins: names may mean others later."""
+        self._note(frame, code, frame.f_locals)
+
     def look(self, frame: FrameType, names: Mapping[str, Any]) -> None:
         """Note what the variables of a function that ends show, its ``names``."""
         for held in names.values():
             self.meet(held)
-        for chain in _chains(frame.f_code):
+        for chain in looks(frame.f_code).apart:
             found = _value(chain, names, frame.f_globals)
             if is_ndarray(found):
                 # The loop that this is in may have taken others apart before.
                 self._seen.add(self._key(found))
                 self._dtypes.add(found.dtype)
+        self._note(frame, frame.f_code, names)
+
+    def _note(self, frame: FrameType, code: CodeType, names: Mapping[str, Any]) -> None:
+        for chain in looks(code).earlier:
+            found = _value(chain, names, frame.f_globals)
+            if is_ndarray(found):
+                self._seen.add(self._key(found))
+        for chain in looks(code).sized:
+            found = _value(chain, names, frame.f_globals)
+            if is_array(found):
+                self._sized.add(self._key(found))
+                self._sized_dtypes.add(found.dtype)
 
 
 def _value(chain: Chain, names: Mapping[str, Any], outside: Mapping[str, Any]) -> Any:
@@ -95,34 +112,3 @@ def _value(chain: Chain, names: Mapping[str, Any], outside: Mapping[str, Any]) -
         else:
             found = getattr(found, "__dict__", {}).get(attribute)
     return found
-
-
-@lru_cache(1024)
-def _chains(code: CodeType) -> tuple[Chain, ...]:
-    """Return what ``code`` may subscript, hand to a builtin or take apart."""
-    found: dict[Chain, None] = {}
-    in_line: list[Chain] = []
-    is_reading, constant, owner, before = False, None, None, None
-    for instruction in dis.get_instructions(code):
-        name = instruction.opname
-        if instruction.starts_line:
-            found |= dict.fromkeys(in_line if is_reading else ())
-            in_line, is_reading = [], False
-        if name.startswith(_NAMES):
-            values = instruction.argval
-            for value in values if isinstance(values, tuple) else (values,):
-                in_line.append((value,))
-                is_reading |= value in _BUILTINS and "GLOBAL" in name
-        elif name in _ATTRIBUTES and in_line:
-            in_line.append((*in_line[-1], instruction.argval))
-        elif name in _TAKES_APART:
-            is_reading = True
-        elif name == "BINARY_SUBSCR" or instruction.argrepr == "[]":
-            if owner == "shape" and in_line:  # of an array, most likely
-                found[in_line[-1]] = None
-            else:
-                is_reading |= not isinstance(constant, str)
-        is_constant = name == "LOAD_CONST"
-        constant, owner = (instruction.argval, before) if is_constant else (None, None)
-        before = instruction.argval if name in _ATTRIBUTES else None
-    return tuple(found | dict.fromkeys(in_line if is_reading else ()))

@@ -277,6 +277,11 @@ class Snapshot:
             for origin in self._finder.absences
         ]
         inputs, aliases = self._inputs()
+        for origin in {*inputs, *self._slots, *self._assigned}:
+            found = self._finder.values.get(origin)
+            if is_array(found) and self.elements.was_measured(found):
+                shape = tuple(map(int, found.shape))
+                constants.append(_same_shape(origin, shape))
         for origin, found in self._finder.values.items():
             is_input = origin in inputs and not self.elements.was_seen(found)
             is_input |= any(origin.is_in(whole) for whole in self._assigned)
@@ -303,6 +308,12 @@ class Snapshot:
                 inputs.update((first, *others))
                 aliases += [(first, other) for other in others]
         return inputs, tuple(aliases)
+
+
+def _same_shape(origin: Origin, shape: tuple[int, ...]) -> CapturedConstant:
+    """Return the test that an array from outside has the shape that Python read."""
+    origin = origin.then(PathStep("shape", True))
+    return CapturedConstant(origin, lambda found: found == shape, origin.reader())
 
 
 def _in_own_order(dtype: Any) -> Any:

@@ -211,6 +211,7 @@ class Observer:
             self._aside = frame
         elif is_users:
             self._draws.enter(frame)
+            self._elements.begin(frame, code)
             self._enter_users(frame, code)
         elif code is _LOOK_UP or code in _LISTINGS or code is _IMPORT:
             if _is_asked_by_user(frame):
