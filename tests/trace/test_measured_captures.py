@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import nfuser
+from nfuser.errors import MutationError
 
 
 class Held:
@@ -125,3 +126,53 @@ def test_another_name_for_what_is_added_costs_no_trace() -> None:
         HELD.y = np.ones(n) * n
         np.testing.assert_array_equal(fused(x), function(x))
     assert fused.cache_info().traces == 1
+
+
+def _last_of_a_part(x: Any) -> Any:
+    a, y = HELD.a, HELD.y
+    a[:] = x
+    return y[-1]
+
+
+def _each_of_a_part(x: Any) -> Any:
+    a, y = HELD.a, HELD.y
+    a[:] = x
+    found = 0.0
+    for item in y:
+        found = item
+    return found
+
+
+def _computed_of_a_part(x: Any) -> Any:
+    a, y = HELD.a, HELD.y
+    a[:] = x
+    return y * 1
+
+
+@pytest.mark.parametrize(
+    "function", [_last_of_a_part, _each_of_a_part, _computed_of_a_part]
+)
+@pytest.mark.parametrize("is_apart_first", [False, True])
+def test_a_part_that_python_read_is_refused_where_the_whole_is_assigned_to(
+    function: Any, is_apart_first: bool
+) -> None:
+    fused = nfuser.fuse(function)
+    x = np.arange(3.0) - 8
+    if is_apart_first:
+        HELD.a, HELD.y = np.ones((5, 3)), np.arange(5.0)
+        np.testing.assert_array_equal(fused(x), function(x))
+    HELD.a = np.ones((5, 3))
+    HELD.y = HELD.a[:, 0]
+    with pytest.raises(MutationError, match="another name from outside"):
+        fused(x)
+    assert (HELD.a == 1).all()
+
+
+def test_what_lies_between_each_other_is_no_part() -> None:
+    fused = nfuser.fuse(_last_of_a_part)
+    x = np.arange(3.0) - 8
+    for _ in range(3):
+        whole = np.arange(30.0).reshape(10, 3)
+        HELD.a, HELD.y = whole[::2], whole[1::2, 0]
+        assert fused(x) == whole[9, 0]
+        np.testing.assert_array_equal(HELD.a, [x] * 5)

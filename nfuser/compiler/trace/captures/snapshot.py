@@ -37,7 +37,12 @@ from nfuser.compiler.trace.captures.randomness.streams import StreamDraws, is_dr
 from nfuser.compiler.trace.captures.randomness.torch_seeds import key_origin, like_a_key
 from nfuser.compiler.trace.captures.unchanged import same, same_defaults
 from nfuser.compiler.trace.captures.versions import Versions
-from nfuser.compiler.trace.captures.windows import memory_of, sharing, window_of
+from nfuser.compiler.trace.captures.windows import (
+    memory_of,
+    overlap,
+    sharing,
+    window_of,
+)
 from nfuser.compiler.trace.numpy.creation.tables import (
     Tables,
     can_keep,
@@ -46,6 +51,7 @@ from nfuser.compiler.trace.numpy.creation.tables import (
 )
 from nfuser.compiler.trace.standins.standin import Standin
 from nfuser.compiler.trace.watch.observer import Observer
+from nfuser.errors import MutationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -278,20 +284,31 @@ class Snapshot:
         ]
         inputs, aliases = self._inputs()
         for origin in {*inputs, *self._slots, *self._assigned}:
-            found = self._finder.values.get(origin)
-            if is_array(found) and self.elements.was_measured(found):
-                shape = tuple(map(int, found.shape))
-                constants.append(_same_shape(origin, shape))
+            whole: Any = self._finder.values.get(origin)
+            if is_array(whole) and self.elements.was_measured(whole):
+                constants.append(_same_shape(origin, tuple(map(int, whole.shape))))
         for origin, found in self._finder.values.items():
             is_input = origin in inputs and not self.elements.was_seen(found)
             is_input |= any(origin.is_in(whole) for whole in self._assigned)
             if is_drawn_from(found):
                 continue
             if not is_input and not clocks.is_generator(found):
+                self._refuse_part(found)
                 constants.append(CapturedConstant(origin, same(found), origin.reader()))
         streams = self._streams.freeze(self._finder.values)
         arrays = tuple(self._slots.values())
         return Captured(arrays, tuple(constants), aliases, streams)
+
+    def _refuse_part(self, found: Any) -> None:
+        """Refuse an array whose elements Python read, and an assignment changes.
+
+        Plain NumPy has read what was there before all assignments of the trace.
+        """
+        if not is_array(found) or not self.elements.was_seen(found):
+            return
+        assigned = [self._finder.values[origin] for origin in self._assigned]
+        if any(overlap(found, x) for x in sharing(found, assigned)):
+            raise MutationError(refusals.PART_OUTSIDE)
 
     def _inputs(self) -> tuple[set[Origin], tuple[tuple[Origin, Origin], ...]]:
         """Return the origins whose every read went into an operation.

@@ -80,6 +80,12 @@ def sharing(item: Any, known: Iterable[Any]) -> list[Any]:
     return [x for x in arrays if np.may_share_memory(x, item)]
 
 
+def overlap(one: Any, other: Any) -> bool:
+    """Tell whether arrays whose memory lies across share elements, or may."""
+    are_known = is_ndarray(one) and is_ndarray(other)
+    return not are_known or np.shares_memory(one, other)
+
+
 def _sharing_on_device(item: Any, known: Iterable[Any]) -> list[Any]:
     """Return the same of arrays of other libraries, torch and CuPy for two."""
     low, high = _bounds(_place_of(item))

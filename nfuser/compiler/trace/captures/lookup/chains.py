@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which names code takes apart, and of which it asks for sizes, as its bytecode says."""
+"""Which names code takes apart, and of which it asks for sizes: read in bytecode."""
 
 # Instructions hold values of any kind.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -62,7 +62,9 @@ class _Reader:
         self._begin()
 
     def _begin(self) -> None:
-        self._line: list[tuple[Chain, set[Chain]]] = []  # and what its name was bound to
+        self._line: list[
+            tuple[Chain, set[Chain]]
+        ] = []  # and what its name was bound to
         self._is_reading = self._is_asking = False
         self._is_plain = True  # only gives values names
 
