@@ -53,7 +53,7 @@ def get_item(tracer: Tracer, x: Any, key: Any) -> Any:
         if not array.tensor.ndim and tracer.builder.places is not None:
             read = TurnIndex(array.tensor, extent, array.axis)
             tracer.builder.places.append(read)
-        if wide or not tracer.is_looping:
+        if wide or not (tracer.is_looping or _is_number(array.given)):
             x = tracer.call_on_tensor(ops.index_by, x, array.tensor, place)
             continue
         # NumPy gives a view, which shows what is assigned to the array later.
@@ -65,6 +65,11 @@ def get_item(tracer: Tracer, x: Any, key: Any) -> Any:
     first = places[at] - at  # the arrays before it have no axes
     moved = range(first, first + wide[0].tensor.ndim)
     return tracer.call_on_tensor(ops.moveaxis, x, (*moved,), (*range(len(moved)),))
+
+
+def _is_number(index: Any) -> bool:
+    """Tell whether NumPy has a number here: by an array without axes it copies."""
+    return bool(getattr(index, "_is_number", True))
 
 
 def _index_by_all(
