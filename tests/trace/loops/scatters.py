@@ -318,6 +318,66 @@ def twice(x, i):
     return x
 
 
+def safe_in_a_branch(x, i):
+    for k in range(len(i)):
+        x[i[k]] += 1
+        if x[k // 4] > 0:
+            x[k // 4] = -9
+    return 0
+
+
+def safe_in_both_branches(x, i):
+    y = x[:1]
+    for k in range(len(i)):
+        x[i[k]] += 1
+        if x[0] > 0:
+            x[0] += 1
+            y[0] *= 2
+        else:
+            x[0] = k
+    return 0
+
+
+def safe_after_continue(x, i):
+    for k in range(len(i)):
+        x[i[k]] += 1
+        if k > 2:
+            continue
+        x[0] -= 3
+    return 0
+
+
+def safe_in_a_while(x, i):
+    for k in range(len(i)):
+        x[i[k]] += 1
+        q = 0
+        while q < len(x) and x[q] < 50:
+            x[q] += 10
+            q += 1
+    return 0
+
+
+def safe_in_ranges(x, i):
+    for k in range(len(i)):
+        x[i[k]] += 1
+        for q in range(len(x)):
+            for r in range(q):
+                x[q] += r
+            x[q] += 0.5
+    return 0
+
+
+def otherwise_beside(x, i):
+    for _ in range(len(i)):
+        for q in range(len(i)):
+            if x[i[q]] > 40:
+                break
+            x[i[q]] += 1
+        else:
+            x[0] = -9
+    return 0
+
+
 PROGRAMS = (
     histogram,
     into_an_argument,
@@ -352,6 +412,12 @@ PROGRAMS = (
     all_of,
     by_float_sums,
     twice,
+    safe_in_a_branch,
+    safe_in_both_branches,
+    safe_after_continue,
+    safe_in_a_while,
+    safe_in_ranges,
+    otherwise_beside,
 )
 X = [1.5, -2.0, 0.5, 3.0, -1.0, 2.5]
 CALLS = (

@@ -215,7 +215,7 @@ class _Turn:
         ranges: Ranges,
     ) -> None:
         self._b, self._nest, self._exprs = b, nest, exprs
-        self._bodies = bodies
+        self._bodies, self._ranges = dict(bodies), ranges
         self._places: set[Expr] = set(places)
         self._definition = {t: e for e in exprs for t in results(e)}
         self._writes = seen_writes(exprs)
@@ -358,12 +358,29 @@ class _Turn:
         )
         return made, left if where is None else b.point("select", where, left, begun)
 
+    def _stopped(self, loop: Loop, wrong: TensorView) -> Loop:
+        """Return a loop, which itself never goes wrong, and writes nothing after that.
+
+        One with a condition has no turn then; the turns of others keep what was there.
+        """
+        if loop.flag is None:
+            own = self._ranges.inside(loop)
+            body = self._nest.carrying(loop, own, {}, [], always=True)
+            self._bodies[loop] = body
+            return self._ran(loop, None, wrong)[0]
+        operands = list(loop.operands)
+        goes = operands[loop.flag]
+        operands[loop.flag] = self._b.point("bit_and", goes, self.is_right(wrong))
+        return replace(loop, operands=tuple(operands))
+
     def _kept(self, expr: Expr, wrong: TensorView) -> Expr:
         """Return a write that leaves what was there once something went wrong."""
         if expr not in self._writes:
             return expr
         b = self._b
         match expr:
+            case Loop():
+                return self._stopped(expr, wrong)
             case Assign(source, value, _, starts, steps):
                 old = sliced(b, source, starts, value.shape, steps)
             case Scatter(_, old, _, value):

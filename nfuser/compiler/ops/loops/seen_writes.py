@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 def seen_writes(exprs: Iterable[Expr]) -> set[Expr]:
     """Return what writes into arrays of the caller's, who sees them if a turn fails.
 
-    What puts a part back that was written, or all of it, is none.
+    Loops that do are such, too. What puts a part back that was written, or all of it,
+    is none.
     """
     home: dict[TensorView, Home] = {}
     done: set[TensorView] = set()
@@ -46,6 +47,8 @@ def seen_writes(exprs: Iterable[Expr]) -> set[Expr]:
                 done.add(expr.result)
             case Loop():
                 lasting = [(x, left) for x, _, left in expr.pairs if x in home]
+                if lasting:
+                    found.add(expr)
                 home |= {left: home[x] for x, left in lasting}
                 done |= {left for _, left in lasting}
             case _:
