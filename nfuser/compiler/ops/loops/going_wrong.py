@@ -52,13 +52,12 @@ if TYPE_CHECKING:
 
 LOOK = "indexing"  # the function that raises where something went wrong
 MOST = 255  # of the places that are told apart
-_FAR = 1 << 54  # indices beyond it, which no array has, are told as it
 
 
 def ending_where_wrong(
     b: Builder, loop: Loop
 ) -> tuple[Loop, Callable[[], Called] | None]:
-    """Return ``loop``, which ends where it reads beyond an array, and who looks.
+    """Return ``loop``, which carries what goes wrong in its turns, and who looks.
 
     That is to be written down after it. The loop is as it was if nothing may go wrong.
     """
