@@ -53,7 +53,12 @@ def interleave_vectors(kernel: Kernel) -> Kernel:
 
 
 def _widened(loop: For, *, calls: bool) -> tuple[Stmt, ...] | None:
-    """Return ``loop`` with its vectors abreast; ``calls``: its functions are called."""
+    """Return ``loop`` with its vectors abreast; ``calls``: its functions are called.
+
+    Turns of one that a condition ends come one after another.
+    """
+    if loop.going is not None:
+        return None
     count = loop.interleave or _vectors(loop, calls=calls)
     narrow = loop.narrow or (count > 1 and is_narrow_outside(loop))
     if count == loop.interleave and narrow == loop.narrow:
