@@ -39,7 +39,7 @@ _MOVES = frozenset(
 
 
 @value
-class Looks:
+class TakenApart:
     """What code may subscript, hand to a builtin or take apart, and ask for sizes.
 
     What a name was bound to that is bound to other things later is ``earlier``.
@@ -130,7 +130,7 @@ class _Reader:
 
 
 @lru_cache(1024)
-def looks(code: CodeType) -> Looks:
+def looks(code: CodeType) -> TakenApart:
     """Return what ``code`` looks into."""
     reader = _Reader()
     reader.read(code)
@@ -138,4 +138,4 @@ def looks(code: CodeType) -> Looks:
     for name, *attributes in reader.sized:
         for before in reader.bound.get(name, ()):
             sized[*before, *attributes] = None
-    return Looks(tuple(reader.apart), tuple(reader.earlier), tuple(sized))
+    return TakenApart(tuple(reader.apart), tuple(reader.earlier), tuple(sized))
