@@ -85,6 +85,16 @@ def test_long_rows_of_halves_stay_as_they_are_stored() -> None:
     assert _chosen_for_halves(_softmax, 8192, 32769).as_stored  # but for its ends
 
 
+@pytest.mark.parametrize(
+    ("length", "most"), [(2048, 256), (8192, 256), (12288, 512), (16384, 512)]
+)
+def test_the_compiler_is_told_of_no_more_threads_than_rows_of_a_kind_have(
+    length: int, most: int
+) -> None:
+    heuristic = _chosen_for_halves(_softmax, 8192, length)
+    assert heuristic.geometry.fold <= heuristic.threads == most
+
+
 def test_two_rows_that_would_fill_a_multiprocessor_lie_side_by_side() -> None:
     def back(y: Any, t: Any) -> Any:
         return y * (t - (y * t).sum(axis=-1, keepdims=True))

@@ -7,7 +7,6 @@ one side of a choice reads where that side is chosen.
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from nfuser.compiler.ir.expr import Expand, ExpandDims, Pointwise, results, sources
@@ -120,7 +119,7 @@ class AskedFor:
     def any_of(self, conditions: Sequence[Condition]) -> Condition:
         """Return where one of ``conditions`` holds."""
         found: Condition = conditions[0]
-        for other in dict.fromkeys(chain(conditions[1:])):
+        for other in dict.fromkeys(conditions[1:]):
             if found is None or other is None:
                 return None
             if other is not found:

@@ -104,7 +104,7 @@ class _Nest:
         operands = wrong, *(b.from_scalar(x, DType.I64) for x in self._extents)
         made = replace(b.new((), DType.I64), source=None)  # places have lines
         kinds = (DType.I64,) * len(operands)
-        options = (("places", tuple(self._told)),)
+        options = (("places", tuple(self._told)), ("apart", MOST + 1))
         return Called(LOOK, operands, (made,), kinds, kinds[:1], options, True)
 
     def open_reads(self, exprs: Iterable[Expr], ranges: Ranges) -> list[_Place]:

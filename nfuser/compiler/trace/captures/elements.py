@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from types import CodeType, FrameType
 
-    from nfuser.compiler.trace.captures.lookup.chains import Chain
+    from nfuser.compiler.trace.captures.lookup.chains import Chain, TakenApart
 
 
 class Elements:
@@ -75,27 +75,32 @@ class Elements:
 
     def begin(self, frame: FrameType, code: CodeType) -> None:
         """Note what a function looks into that begins: names may mean others later."""
-        self._note(frame, code, frame.f_locals)
+        found = looks(code)
+        if found.earlier or found.sized:  # locals are copied to be looked into
+            self._note(found, frame.f_locals, frame.f_globals)
 
     def look(self, frame: FrameType, names: Mapping[str, Any]) -> None:
         """Note what the variables of a function that ends show, its ``names``."""
         for held in names.values():
             self.meet(held)
-        for chain in looks(frame.f_code).apart:
-            found = _value(chain, names, frame.f_globals)
+        taken, outside = looks(frame.f_code), frame.f_globals
+        for chain in taken.apart:
+            found = _value(chain, names, outside)
             if is_ndarray(found):
                 # The loop that this is in may have taken others apart before.
                 self._seen.add(self._key(found))
                 self._dtypes.add(found.dtype)
-        self._note(frame, frame.f_code, names)
+        self._note(taken, names, outside)
 
-    def _note(self, frame: FrameType, code: CodeType, names: Mapping[str, Any]) -> None:
-        for chain in looks(code).earlier:
-            found = _value(chain, names, frame.f_globals)
+    def _note(
+        self, taken: TakenApart, names: Mapping[str, Any], outside: Mapping[str, Any]
+    ) -> None:
+        for chain in taken.earlier:
+            found = _value(chain, names, outside)
             if is_ndarray(found):
                 self._seen.add(self._key(found))
-        for chain in looks(code).sized:
-            found = _value(chain, names, frame.f_globals)
+        for chain in taken.sized:
+            found = _value(chain, names, outside)
             if is_array(found):
                 self._sized.add(self._key(found))
                 self._sized_dtypes.add(found.dtype)

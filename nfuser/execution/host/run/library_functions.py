@@ -154,17 +154,21 @@ def _within(_: Any, x: Any, low: int, high: int, dtype: str) -> Any:
 
 
 def _found(
-    _: Any, wrong: Any, *sizes: Any, places: tuple[tuple[int, int, str], ...]
+    _: Any,
+    wrong: Any,
+    *sizes: Any,
+    places: tuple[tuple[int, int, str], ...],
+    apart: int,
 ) -> Any:
     """Return what went wrong where that is nothing, and raise as NumPy elsewhere."""
     numbers: list[int] = wrong.reshape(-1).tolist()
     for number in numbers:
         if number:
-            axis, which, note = places[(number & 255) - 1]
+            index, place = divmod(number, apart)
+            axis, which, note = places[place - 1]
             size = int(sizes[which].max())
             message = (
-                f"index {number >> 8} is out of bounds for axis {axis} with size "
-                f"{size}{note}"
+                f"index {index} is out of bounds for axis {axis} with size {size}{note}"
             )
             raise IndexError(message)
     return wrong

@@ -62,9 +62,8 @@ class _Reader:
         self._begin()
 
     def _begin(self) -> None:
-        self._line: list[
-            tuple[Chain, set[Chain]]
-        ] = []  # and what its name was bound to
+        # With what the name of each was bound to.
+        self._line: list[tuple[Chain, set[Chain]]] = []
         self._is_reading = self._is_asking = False
         self._is_plain = True  # only gives values names
 
