@@ -97,9 +97,9 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
         r"leave init\[1\] out .*found str",
     ),
     "a number of Python's": (
-        lambda x: lax.fori_loop(0, 3, lambda i, s: s + float(s.sum() > i), x),
+        lambda x: lax.fori_loop(0, 3, lambda i, s: s * complex(s.sum() > i), x),
         TraceError,
-        r"leave float\(\) out",
+        r"leave complex\(\) out",
     ),
     "a bound that is no integer": (
         lambda x: lax.fori_loop(0, x.sum(), lambda _, s: s, x),
