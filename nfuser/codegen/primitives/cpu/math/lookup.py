@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of 32 floats, which lie in two vectors: one instruction looks up 16 of them.
+"""Tables of 32 floats, which lie in vectors that instructions look numbers up in.
 
 A load for each lane takes longer than a polynomial that does without a table. So a
 look-up is a call of a function of one number, which has forms for vectors: LLVM takes
 those in loops that it vectorizes, and what they do is said afterwards and stands in
-the loop. Where the processor has no such instruction, each number is loaded.
+the loop: one instruction of AVX-512 for 16 numbers, or four of AVX2 for 8, one for each
+vector of the table, of which the other bits of the index choose. Where the processor
+has neither, each number is loaded.
 """
 
 # llvmlite carries no types.
@@ -12,7 +14,7 @@ the loop. Where the processor has no such instruction, each number is loaded.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llvmlite import ir
 
@@ -20,13 +22,15 @@ import nfuser.codegen.primitives.cpu.features as features
 from nfuser.codegen.numba.llvm.vector_forms import name_forms
 from nfuser.codegen.primitives.cpu.math.value import FLOAT, I32, I64, Value
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 ENTRIES = 32
-HALF = 16
-"""Entries in each of the two vectors, and lanes of one instruction."""
 
 _PREFIX = "nfuser.table."
 _LANES = (4, 8, 16)
-_PERMUTE = "llvm.x86.avx512.vpermi2var.ps.512"
+_OF_TWO = "llvm.x86.avx512.vpermi2var.ps.512"
+_OF_ONE = "llvm.x86.avx2.permps"
 _ATTRIBUTES = ("nounwind", "readnone", "willreturn")
 
 
@@ -52,7 +56,7 @@ def leave_open(module: Any) -> tuple[list[Any], str]:
 
     Return the functions to keep meanwhile, and the module that says what they do.
     """
-    if not features.keeps_its_clock():
+    if not features.has("avx2"):
         return [], ""
     said: Any = ir.Module()
     kept: list[Any] = []
@@ -83,29 +87,73 @@ def _of_one(module: Any, table: LookupTable) -> Any:
 
 
 def _of_many(module: Any, table: LookupTable, lanes: int) -> Any:
-    """Define the look-up of a vector, by an instruction that reads five bits."""
+    """Define the look-up of a vector, by instructions that look into registers."""
     name = f"{_PREFIX}{table.name}.x{lanes}"
-    indices, floats = ir.VectorType(I32, HALF), ir.VectorType(FLOAT, HALF)
     few = ir.VectorType(I32, lanes), ir.VectorType(FLOAT, lanes)
     function, builder = _begun(module, name, *few)
-    low = _constant(table.numbers[:HALF], floats)
-    high = _constant(table.numbers[HALF:], floats)
-    permute = module.globals.get(_PERMUTE) or ir.Function(
-        module, ir.FunctionType(floats, [floats, indices, floats]), _PERMUTE
-    )
-    (index,) = function.args
-    index = _of_lanes(builder, index, HALF)
-    found = builder.call(permute, [low, index, high])
-    builder.ret(_of_lanes(builder, found, lanes))
+    look = _in_two_vectors if features.keeps_its_clock() else _in_four_vectors
+    builder.ret(look(builder, table, *function.args))
     return function
 
 
-def _of_lanes(builder: Any, vector: Any, lanes: int) -> Any:
+def _in_two_vectors(builder: Any, table: LookupTable, index: Any) -> Any:
+    """Look up numbers by an instruction that reads five bits of each index."""
+    half = ENTRIES // 2
+    low, high = _vectors(table, half)
+    given = [low.type, _indices(half), low.type]
+    permute = _intrinsic(builder.module, _OF_TWO, given)
+    found = builder.call(permute, [low, _of_lanes(builder, index, half), high])
+    return _of_lanes(builder, found, index.type.count)
+
+
+def _in_four_vectors(builder: Any, table: LookupTable, index: Any) -> Any:
+    """Look up numbers by instructions that read three bits, and choose by two more."""
+    part, count = ENTRIES // 4, index.type.count
+    if count > part:
+        halves = [_of_lanes(builder, index, part, k) for k in range(0, count, part)]
+        found = [_in_four_vectors(builder, table, x) for x in halves]
+        return builder.shuffle_vector(*found, _places(range(count)))
+    index = _of_lanes(builder, index, part)
+    vectors = _vectors(table, part)
+    permute = _intrinsic(builder.module, _OF_ONE, [vectors[0].type, index.type])
+    found = [builder.call(permute, [x, index]) for x in vectors]
+    for bit in (3, 4):
+        # In front, where the instruction that chooses looks at it.
+        first = builder.shl(index, _all(index.type, 31 - bit))
+        is_set = builder.icmp_signed("<", first, _all(index.type, 0))
+        pairs = zip(found[::2], found[1::2], strict=True)
+        found = [builder.select(is_set, high, low) for low, high in pairs]
+    return _of_lanes(builder, found[0], count)
+
+
+def _vectors(table: LookupTable, length: int) -> list[Any]:
+    """Cut a table into vectors."""
+    starts = range(0, ENTRIES, length)
+    kind = ir.VectorType(FLOAT, length)
+    return [_constant(table.numbers[k : k + length], kind) for k in starts]
+
+
+def _intrinsic(module: Any, name: str, given: list[Any]) -> Any:
+    kind = ir.FunctionType(given[0], given)
+    return module.globals.get(name) or ir.Function(module, kind, name)
+
+
+def _indices(lanes: int) -> Any:
+    return ir.VectorType(I32, lanes)
+
+
+def _all(kind: Any, number: int) -> Any:
+    return ir.Constant(kind, [I32(number)] * kind.count)
+
+
+def _of_lanes(builder: Any, vector: Any, lanes: int, start: int = 0) -> Any:
     """Cut a vector, or fill it with what it has."""
-    places = [I32(x % vector.type.count) for x in range(lanes)]
-    mask = ir.Constant(ir.VectorType(I32, lanes), places)
-    nothing = ir.Constant(vector.type, ir.Undefined)
-    return builder.shuffle_vector(vector, nothing, mask)
+    places = [k % vector.type.count for k in range(start, start + lanes)]
+    return builder.shuffle_vector(vector, vector, _places(places))
+
+
+def _places(numbers: Sequence[int]) -> Any:
+    return ir.Constant(_indices(len(numbers)), [I32(k) for k in numbers])
 
 
 def _begun(module: Any, name: str, index: Any, result: Any) -> tuple[Any, Any]:
