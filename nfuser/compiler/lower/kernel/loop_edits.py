@@ -14,12 +14,13 @@ from nfuser.compiler.lower.kernel.kernel_ir import (
     For,
     If,
     IndexValue,
+    Let,
     Number,
     Stmt,
     Var,
 )
 from nfuser.compiler.lower.kernel.parameters import scalars_in
-from nfuser.compiler.lower.kernel.walk import PARTS
+from nfuser.compiler.lower.kernel.walk import PARTS, every
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,20 +34,38 @@ _NONE: Mapping[Any, Any] = {}
 
 
 def jammed(outer: For, count: int, loops: LoopCounter) -> tuple[Stmt, ...]:
-    """Return ``outer`` with ``count`` turns in each turn of the loops inside it."""
-    nested = all(isinstance(s, For) for s in outer.body)
-    if count == 1 or not nested or gathers(outer.body):
+    """Return ``outer`` with ``count`` turns in each turn of the loops inside it.
+
+    What a turn sets before these loops is set for all of the turns before them.
+    """
+    sets = [s for s in outer.body if isinstance(s, Let)]
+    nested = [s for s in outer.body if isinstance(s, For)]
+    is_plain = (*sets, *nested) == outer.body and not _goes_on(sets)
+    if count == 1 or not nested or not is_plain or gathers(outer.body):
         return (outer,)
     groups = outer.stop // count
     group = loops.make(groups)
+    turns = [
+        ({outer.index: group * count + k}, {s.var: replace(s.var) for s in sets})
+        for k in range(count)
+    ]
+    begun = [changed(tuple(sets), *turn) for turn in turns]
     inner: list[Stmt] = []
-    for loop in outer.body:
-        assert isinstance(loop, For)
-        turns = (
-            changed(loop.body, {outer.index: group * count + k}) for k in range(count)
-        )
-        inner.append(For(loop.index, loop.stop, sum(turns, ())))
-    return For(group, groups, tuple(inner)), rest_of(outer, groups * count, loops)
+    for loop in nested:
+        bodies = (changed(loop.body, *turn) for turn in turns)
+        inner.append(For(loop.index, loop.stop, sum(bodies, ())))
+    main = For(group, groups, (*sum(begun, ()), *inner))
+    return main, rest_of(outer, groups * count, loops)
+
+
+def _goes_on(sets: list[Let]) -> bool:
+    """Tell whether one of ``sets`` begins with what the turn before has left."""
+    unset = {s.var for s in sets}
+    for s in sets:
+        if any(x in unset for x in every([s.value]) if isinstance(x, Var)):
+            return True
+        unset.discard(s.var)
+    return False
 
 
 def peeled(
