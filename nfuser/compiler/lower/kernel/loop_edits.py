@@ -45,7 +45,7 @@ def jammed(outer: For, count: int, loops: LoopCounter) -> tuple[Stmt, ...]:
         return (outer,)
     groups = outer.stop // count
     group = loops.make(groups)
-    turns = [
+    turns: list[tuple[dict[Scalar, Scalar], dict[Var, Var]]] = [
         ({outer.index: group * count + k}, {s.var: replace(s.var) for s in sets})
         for k in range(count)
     ]
