@@ -40,6 +40,7 @@ REWRITES = (
 LOWERINGS = (
     "unwrap_modulo",
     "split_ranges",
+    "group_turns",
     "finish_rows",
     "fetch_ahead",
     "interleave_loops",

@@ -59,3 +59,19 @@ def test_a_marked_loop_goes_by_as_many_vectors() -> None:
     out = np.zeros_like(x)
     loop(101, out, x)
     np.testing.assert_array_equal(out, x / (x + 1))
+
+
+def _short(n: int, out: Any, x: Any) -> None:
+    for j in range(n):
+        for k in range(12):
+            cpu.rolled()
+            cpu.store(out, j * 12 + k, cpu.load(x, j))
+
+
+def test_a_short_loop_becomes_vectors() -> None:
+    loop = compile_kernel(_short, np.float32, np.float32)
+    assert re.search(r"store <\d+ x float>", loop.text)
+    x = np.linspace(0, 3, 101, dtype="f4")
+    out = np.zeros(12 * 101, np.float32)
+    loop(101, out, x)
+    np.testing.assert_array_equal(out, np.repeat(x, 12))

@@ -69,6 +69,10 @@ def _power(x: Any) -> Any:
     return np.exp(x) / 3
 
 
+def _repeated(x: Any) -> Any:
+    return np.repeat(np.exp(x), 3, axis=1) + 1
+
+
 def _turned(x: Any) -> Any:
     return (x + 1j) * (2 - 1j)
 
@@ -84,6 +88,7 @@ def _likely(x: Any) -> Any:
 CASES: dict[str, tuple[Callable[..., Any], Any]] = {
     "unwrap_modulo": (_tiled, X),
     "split_ranges": (_joined, X),
+    "group_turns": (_repeated, X),
     "finish_rows": (_likely, X),
     "fetch_ahead": (_sum, X[:, :800]),
     "fetch_tiles": (_crossed, X.reshape(80, 80)),

@@ -60,8 +60,3 @@ def test_the_innermost_loops_divide_nothing(name: str) -> None:
 def test_nothing_repeats_as_nothing(name: str, shape: tuple[int, int]) -> None:
     function, x = FUNCTIONS[name], np.ones(shape)
     assert nfuser.fuse(function)(x).shape == function(x).shape
-
-
-def test_a_constant_period_stays_a_product() -> None:
-    (kernel,) = nfuser.fuse(lambda x: np.repeat(x, 3, axis=1)).kernels(np.ones((5, 9)))
-    assert "udiv(" in kernel.source.split("for i")[1]

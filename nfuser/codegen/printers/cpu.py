@@ -146,6 +146,8 @@ class _CpuPrinter(Printer):
             body.insert(0, f"{inner}if {self.var(stmt.going)} == 0: break")
         if stmt.narrow:
             body.insert(0, f"{inner}{self.primitive('lanes_of_32')}()")
+        if stmt.rolled:
+            body.insert(0, f"{inner}{self.primitive('rolled')}()")
         return [head, *body]
 
     def _declared(self, array: Array) -> str:

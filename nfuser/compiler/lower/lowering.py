@@ -17,6 +17,7 @@ from nfuser.compiler.lower.cpu.memory.share_addresses import share_addresses
 from nfuser.compiler.lower.cpu.split_ranges import split_ranges
 from nfuser.compiler.lower.cpu.tile_draws import tile_draws
 from nfuser.compiler.lower.cpu.unwrap_modulo import unwrap_modulo
+from nfuser.compiler.lower.cpu.vectors.group_turns import group_turns
 from nfuser.compiler.lower.cpu.vectors.interleave_loops import interleave_loops
 from nfuser.compiler.lower.cpu.vectors.interleave_vectors import interleave_vectors
 from nfuser.compiler.lower.cuda.draw_packets import draw_packets
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 VECTOR_PASSES = (
     unwrap_modulo,
     split_ranges,  # after unwrap_modulo: between two multiples conditions are plain
+    group_turns,  # after split_ranges: pieces have divisions of their own
     finish_rows,  # before fetch_ahead, whose requests would end turns
     fetch_ahead,  # before interleave_loops: rows are read from their begin
     interleave_loops,  # after split_ranges: pieces are not cut again

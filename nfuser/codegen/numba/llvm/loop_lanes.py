@@ -14,12 +14,15 @@ from typing import Any, Literal, TypeAlias
 
 from llvmlite import ir
 
-Wish: TypeAlias = Literal["vectorize.width", "interleave.count"]
+Wish: TypeAlias = Literal[
+    "vectorize.width", "interleave.count", "vectorize.enable", "unroll.disable"
+]
 
+_NUMBERS = ("vectorize.width", "interleave.count")
 _MARK = "nfuser.loop"
 
 
-def mark_loop(builder: Any, wish: Wish, number: int) -> None:
+def mark_loop(builder: Any, wish: Wish, number: int = 1) -> None:
     """Mark the block that ``builder`` is in, the first of a loop's body."""
     count = ir.Constant(ir.IntType(32), number)
     # An instruction that does nothing: metadata have to be at one.
@@ -28,9 +31,10 @@ def mark_loop(builder: Any, wish: Wish, number: int) -> None:
 
 
 def wish_of(module: Any, wish: Wish, number: int) -> Any:
-    """Return a wish as LLVM reads it."""
+    """Return a wish as LLVM reads it: some are numbers, others are true."""
     name = ir.MetaDataString(module, f"llvm.loop.{wish}")
-    return module.add_metadata([name, ir.Constant(ir.IntType(32), number)])
+    bits = 32 if wish in _NUMBERS else 1
+    return module.add_metadata([name, ir.Constant(ir.IntType(bits), number)])
 
 
 def with_wishes(module: Any, wishes: list[Any]) -> Any:

@@ -70,6 +70,20 @@ def _interleave_rule(_typing: Any, count: Any) -> Any:
     return signature(types.void, count), emit
 
 
+def _rolled_rule(_typing: Any) -> Any:
+    """Ask for vectors in the loop around it, of which LLVM would write out all turns.
+
+    It does that to short loops before it looks for vectors.
+    """
+
+    def emit(context: Any, builder: Any, _typed: Any, _arguments: Any) -> Any:
+        mark_loop(builder, "unroll.disable")
+        mark_loop(builder, "vectorize.enable")
+        return context.get_dummy_value()
+
+    return signature(types.void), emit
+
+
 def _stride_rule(_typing: Any, number: Any) -> Any:
     """Return a stride in a form that LLVM does not take to be 1.
 
@@ -87,5 +101,6 @@ def _stride_rule(_typing: Any, number: Any) -> Any:
 functions_apart = register("functions_apart", _functions_apart_rule)
 interleave = register("interleave", _interleave_rule)
 lanes_of_32 = register("lanes_of_32", _lanes_of_32_rule)
+rolled = register("rolled", _rolled_rule)
 stride = register("stride", _stride_rule)
 wide_vectors = register("wide_vectors", _wide_vectors_rule)

@@ -62,7 +62,7 @@ def in_periods(loop: For, loops: LoopCounter) -> For | None:
 def _divided(loop: For) -> tuple[Scalar, Scalar] | None:
     """Return the one sum that steps with ``loop`` and is divided, and its divisor.
 
-    Divisors that are constants are products in machine code, which vectors take.
+    Divisors that are constants are left to ``group_turns``.
     """
     if gathers(loop.body):
         return None

@@ -290,7 +290,7 @@ class For:
     """Run ``body`` for index 0, 1, ... below ``stop``; a constant stop is unrolled.
 
     Of a CPU ``narrow`` asks for vectors full of 32-bit lanes, whatever the loop sums
-    in, and ``interleave`` for so many vectors at once; LLVM chooses where that is 0.
+    XX vectors at once; LLVM chooses where that is 0.
     Where there is a variable ``going``, no body begins once that is zero. ``backwards``
     is from the last index to the first, on a GPU.
     """
@@ -300,6 +300,7 @@ class For:
     body: tuple[Stmt, ...]
     narrow: bool = False
     interleave: int = 0
+    rolled: bool = False
     lane: Lane | None = None
     going: Var | None = None
     backwards: bool = False

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from nfuser.compiler.schedule.facts.layout import Groups, Packed, Patterns
 
 
+CHUNK = 8192
+"""Elements of one piece of work, at most: they and their kin stay in L1 or L2."""
+
+
 class OnCpu:
     """What only a GPU has a choice of: there are no packets, and no blocks."""
 
@@ -34,8 +38,8 @@ class CpuPointwise(OnCpu):
     Where something lies in memory along the group ``across``, it runs in tiles of both;
     that is -1 where all lies along the last. What is ``staged`` of it is copied to the
     stack, a tile at a time, and read there. Rows that are ``short`` it takes as they
-    are, not in pieces. It walks through ``streams`` places of memory at once, and
-    stores past the cache if it is to ``bypass`` it.
+    are, not in pieces; a ``piece`` has so many elements. It walks through ``streams``
+    places of memory at once, and stores past the cache if it is to ``bypass`` it.
     """
 
     groups: Groups
@@ -45,6 +49,7 @@ class CpuPointwise(OnCpu):
     short: bool = False
     streams: int = 1
     bypass: bool = False
+    piece: int = CHUNK
     knobs: ClassVar[Mapping[Scalar, int]] = {}  # given at the launch
 
     def __str__(self) -> str:

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 
 from nfuser.compiler.domains.maps import data_of
 from nfuser.compiler.domains.space import reads, roots
+from nfuser.compiler.ir.scalars import scalar_walk
+from nfuser.compiler.ir.scalars.operators import Op
+from nfuser.compiler.ir.scalars.scalar import Binary, Const
 from nfuser.compiler.schedule.facts.layout import is_unit
 from nfuser.compiler.schedule.facts.memory import memory_tensors
 from nfuser.compiler.schedule.facts.weight import weight
-from nfuser.compiler.schedule.heuristics.cpu import CpuPointwise
+from nfuser.compiler.schedule.heuristics.cpu import CHUNK, CpuPointwise
 from nfuser.compiler.schedule.nest import Binding, LastTile, NestBuilder
 from nfuser.compiler.schedule.placement.placement import Placement, Route, Where
 from nfuser.compiler.schedule.pointwise.interleave import (
@@ -31,8 +34,8 @@ if TYPE_CHECKING:
     from nfuser.compiler.schedule.pointwise.flat_shape import FlatShape
     from nfuser.compiler.schedule.scheduled import Scheduled
 
-CHUNK = 8192  # elements of one piece of work: they and their kin stay in L1 or L2
 TILE = (64, 64)  # sides of a tile: whole cache lines both ways, that L2 holds
+_LINE = 64  # elements: whole lines of the cache, of bytes as well
 LEAST_SHORT = 1 << 19  # elements of what takes a kernel for short rows: 100 us of work
 
 
@@ -54,7 +57,27 @@ def cpu_choice(fusion: Fusion, shape: FlatShape) -> CpuPointwise:
         short=is_short and len(shape.groups) > 1,
         streams=1 if is_short or is_again else streams(fusion),
         bypass=bypasses(fusion, length, shape.facts),
+        piece=_piece(shape),
     )
+
+
+def _piece(shape: FlatShape) -> int:
+    """Return how many elements a piece has: whole lines of the cache, if it can.
+
+    Each begins at a multiple of the constants by which an index along it is divided.
+    """
+    lanes = shape.group(-1) if shape.groups else []
+    found = scalar_walk.every(x for a in shape.found for x in a.point.scalars)
+    size = 1
+    for x in found:
+        match x:
+            case Binary(Op.FLOORDIV | Op.MOD, lhs, Const(by)) if 0 < by <= CHUNK:
+                if not set(lanes).isdisjoint(scalar_walk.loops_in(lhs)):
+                    size = math.lcm(size, by)
+            case _:
+                pass
+    whole = (n for n in (math.lcm(size, _LINE), size) if n <= CHUNK)
+    return next((CHUNK // n * n for n in whole), CHUNK)
 
 
 def _across(shape: FlatShape) -> int:
@@ -121,7 +144,7 @@ def cpu_nest(loops: tuple[LoopIndex, ...], heuristic: CpuPointwise) -> Nest:
     if heuristic.short:
         lane = axes.pop()
     else:
-        width = TILE[1] if is_tiled else CHUNK
+        width = TILE[1] if is_tiled else heuristic.piece
         axes[-1], lane = builder.split(axes[-1], width, LastTile.SHRINK)
     if is_tiled:
         k = heuristic.across
