@@ -291,6 +291,24 @@ def test_arrays_that_cannot_be_written_are_refused_before_anything_is() -> None:
     assert not a.any()
 
 
+def test_what_is_assigned_its_own_elements_has_to_be_writable() -> None:
+    def part(a: Any) -> Any:
+        a[:, :1] = a[:, :1]
+        return a.sum()
+
+    def whole(a: Any) -> None:
+        a[...] = a
+
+    read_only = np.ones((2, 3))
+    read_only.flags.writeable = False
+    for function in (part, whole):
+        fused = nfuser.fuse(function)
+        for a in (read_only, np.broadcast_to(np.arange(3.0), (2, 3))):
+            with pytest.raises(MutationError, match="read-only"):
+                fused(a)
+        agree(function, X)
+
+
 def test_out_and_operators_write_arguments_and_arrays_made_inside() -> None:
     def update(x: Any) -> Any:
         y = np.zeros((4, 5))

@@ -158,3 +158,28 @@ def test_put_takes_no_indices_that_numpy_would_have_to_cut(
     for function in (work, nfuser.fuse(work, backend="interpret")):
         with pytest.raises(TypeError, match="Cannot cast"):
             function(np.arange(5), index)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i4", "i8", "c8"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(1.5, 2, True, np.float64(1.5), np.int64(3), [1.5, 2.5, 3.5]),
+        *(np.array([1.5, 2.5, 3.5]), np.array([1, 2, 3]), np.array([1, 2, 3], "f4")),
+    ],
+)
+def test_putmask_takes_arrays_that_are_cast_safely(dtype: str, value: Any) -> None:
+    def work(x: Any, mask: Any, values: Any) -> None:
+        np.putmask(x, mask, values)
+
+    fused = nfuser.fuse(work, backend="interpret")
+    mask = np.array([True, False, True])
+    x, y = np.zeros(3, dtype), np.zeros(3, dtype)
+    try:
+        work(x, mask, value)
+    except TypeError:
+        with pytest.raises(TypeError, match="safe"):
+            fused(y, mask, value)
+    else:
+        fused(y, mask, value)
+    np.testing.assert_array_equal(x, y)

@@ -28,6 +28,29 @@ def test_real_and_imaginary_parts_are_assigned() -> None:
     agree(parts, Z, np.arange(6.0))
 
 
+@pytest.mark.parametrize("backend", ["cpu", "interpret"])
+def test_a_result_that_has_a_part_of_what_is_assigned_to_is_a_new_array(
+    backend: str,
+) -> None:
+    def conjugated(z: Any) -> Any:
+        z *= 2
+        z.real[1:] = 3
+        return z.conj()
+
+    def turned(z: Any) -> Any:
+        z.imag[1:] = 3
+        return z * 1j, z.real + 0, z.conj()
+
+    for function in (conjugated, turned):
+        fused = nfuser.fuse(function, backend=backend)
+        for number in range(3):
+            one = np.arange(4.0) + 1j * number
+            other = one.copy()
+            wanted, found = function(one), fused(other)
+            np.testing.assert_array_equal(other, one)
+            np.testing.assert_array_equal(found, wanted)
+
+
 def test_the_real_part_of_what_is_real_is_all_of_it() -> None:
     def reals(x: Any) -> None:
         x.real = x + 1

@@ -10,6 +10,7 @@ from nfuser.compiler.ir.expr import (
     LIBRARY_CALLS,
     VIEWS,
     Argument,
+    Assign,
     Constant,
     FromScalar,
     Iota,
@@ -30,20 +31,21 @@ def copy_leaf_outputs(fusion: Fusion) -> Fusion:
     """Copy outputs that are arguments or constants, or that come twice.
 
     No kernel stores those; each output is a buffer of its own. So is what a loop
-    carries, before it and after.
+    carries, before it and after. What was assigned to comes last, and is no copy.
     """
     fusion = _with_stored_operands(fusion)
     if fusion.loops:
         fusion = _with_own_carried(fusion)
     exprs: list[Expr] = list(fusion.exprs)
     outputs: list[TensorView] = []
-    for tensor in fusion.outputs:
+    for number, tensor in enumerate(fusion.outputs, 1):
         expr = fusion.definition[tensor]
         is_leaf = isinstance(expr, (Argument, Constant, FromScalar, Iota))
         if isinstance(expr, Loop):
             is_leaf = tensor in expr.results[: expr.carried]
+        others = fusion.outputs[number:] if isinstance(expr, Assign) else outputs
         own = tensor
-        if is_leaf or tensor in outputs:
+        if is_leaf or tensor in others:
             own = replace(tensor)
             exprs.append(Pointwise(COPY, (tensor,), own))
         outputs.append(own)

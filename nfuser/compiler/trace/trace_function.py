@@ -188,7 +188,7 @@ def _traced(tracer: Tracer, function: Callable[..., Any], call: TracedCall) -> T
             if tracer.may_open:
                 ask_of_number("x.item()")
             outputs = Outputs(tracer, returned, passed)
-        captured = snapshot.freeze()
+        captured = snapshot.freeze(args, kwargs)
     except NfuserError as error:
         _name_line(error, function)
         raise

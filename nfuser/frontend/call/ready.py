@@ -22,7 +22,11 @@ from nfuser.frontend.call.draws import take_draws
 from nfuser.frontend.call.inputs.arguments import host_number, same_number
 from nfuser.frontend.call.inputs.changes import change_all, check_passed_once
 from nfuser.frontend.call.inputs.scalar_checks import check_scalars
-from nfuser.frontend.call.inputs.writes import check_writes, told_of_writes
+from nfuser.frontend.call.inputs.writes import (
+    check_unread,
+    check_writes,
+    told_of_writes,
+)
 from nfuser.frontend.call.results import Results
 
 if TYPE_CHECKING:
@@ -162,7 +166,9 @@ class Ready:
             return NOTHING
         pairs = zip(trace.captured.arrays, captured, strict=True)
         outside = {what.slot: array for what, array in pairs}
-        check_writes([slot for slot, _ in trace.writes], arguments, outside, name)
+        written = [slot for slot, _ in trace.writes]
+        check_writes(written, arguments, outside, name)
+        check_unread(written, arguments, outside, trace)
         return outside
 
 

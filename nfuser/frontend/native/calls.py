@@ -356,12 +356,16 @@ class RecordMaker:
         if is_free:
             return 0 if are_apart is None else self._keep.object(are_apart)
         bound = self._shape.bound
+        places = self._written() if captured.seen else []
 
         @graph_break
         def is_unchanged(*args: Any) -> bool:
             if are_apart is not None and not are_apart(*args):
                 return False
             if captured.read(*bound(args)) is None:
+                return False
+            written = [args[k] for k in places]
+            if written and captured.seen_within(written, *bound(args)) is not None:
                 return False
             now = captured.read_streams(*bound(args))
             return now is not None and all(map(operator.is_, now, found))
@@ -372,6 +376,11 @@ class RecordMaker:
         written = [slot for slot, _ in self._ready.variant.trace.writes]
         places = {s: self._positions[x] for s, x in self._inputs.items()}
         return apartness(written, places, self._args)
+
+    def _written(self) -> list[int]:
+        """Return the places of the arguments that are assigned to."""
+        slots = [slot for slot, _ in self._ready.variant.trace.writes]
+        return [self._positions[self._inputs[slot]] for slot in slots]
 
     def _captures(self) -> list[int]:
         words: list[int] = []

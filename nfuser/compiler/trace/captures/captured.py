@@ -12,12 +12,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nfuser.compiler.ir.base import node
+from nfuser.compiler.trace.captures.parts import PLAIN, is_array
 from nfuser.compiler.trace.captures.randomness.streams import Streams
-from nfuser.compiler.trace.captures.windows import memory_of
+from nfuser.compiler.trace.captures.windows import (
+    bytes_of,
+    memory_of,
+    overlap,
+    sharing,
+)
 from nfuser.compiler.trace.numpy.creation.tables import Held
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from nfuser.compiler.dtypes import DType
     from nfuser.compiler.trace.captures.lookup.origin import Origin
@@ -52,6 +58,11 @@ class Captured:
     def draws(self) -> bool:
         """Whether calls draw from a stream."""
         return bool(self.streams.drawn)
+
+    @property
+    def seen(self) -> list[CapturedConstant]:
+        """The constants in whose memory Python may have read while tracing."""
+        return [constant for constant in self.constants if constant.is_seen]
 
     def holders(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         """Return what stands on the way to all that is captured, and that itself."""
@@ -91,6 +102,19 @@ class Captured:
             return None
         return tuple(found)
 
+    def seen_within(
+        self, arrays: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> str | None:
+        """Name what Python has read while tracing that shares memory with ``arrays``.
+
+        None where nothing does.
+        """
+        for constant in self.seen:
+            held = memory_read(constant.origin, args, kwargs)
+            if any(overlap(held, x) for x in sharing(held, arrays)):
+                return str(constant.origin)
+        return None
+
     def placed(self, place: Callable[[Any], Any]) -> Captured:
         """Return this with the tables of the trace as ``place`` gives them."""
         arrays: list[CapturedArray] = []
@@ -106,8 +130,30 @@ class Captured:
 
 @node
 class CapturedConstant:
-    """A value that the trace depends on, and the test that it is unchanged."""
+    """A value that the trace depends on, and the test that it is unchanged.
+
+    What Python has read of one that ``is_seen`` is what was in its memory then.
+    """
 
     origin: Origin
     holds: Callable[[Any], bool]
     read: Read
+    is_seen: bool = False
+
+
+def memory_read(
+    origin: Origin, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    """Return the memory that is read where ``origin`` is; None where there is none.
+
+    A number that is an item of an array, or of a buffer, lies in there.
+    """
+    way: list[Any] = origin.way(args, kwargs)
+    found: Any = way[-1] if way else None
+    if isinstance(found, PLAIN) and way[1:] and not origin.steps[-1].is_attribute:
+        found = way[-2]
+    if is_array(found):
+        return found
+    if isinstance(found, PLAIN):
+        return None
+    return bytes_of(found)

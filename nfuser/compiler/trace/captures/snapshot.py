@@ -20,6 +20,7 @@ from nfuser.compiler.trace.captures.captured import (
     Captured,
     CapturedArray,
     CapturedConstant,
+    memory_read,
 )
 from nfuser.compiler.trace.captures.elements import Elements
 from nfuser.compiler.trace.captures.lookup.bytecode import PathStep
@@ -39,7 +40,6 @@ from nfuser.compiler.trace.captures.unchanged import same, same_defaults
 from nfuser.compiler.trace.captures.versions import Versions
 from nfuser.compiler.trace.captures.windows import (
     memory_of,
-    overlap,
     sharing,
     window_of,
 )
@@ -51,7 +51,6 @@ from nfuser.compiler.trace.numpy.creation.tables import (
 )
 from nfuser.compiler.trace.standins.standin import Standin
 from nfuser.compiler.trace.watch.observer import Observer
-from nfuser.errors import MutationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -269,8 +268,8 @@ class Snapshot:
         whole = next(origin for origin in firsts if values[origin] is found[0])
         return whole, PathStep(window, False)
 
-    def freeze(self) -> Captured:
-        """Return what the trace depends on."""
+    def freeze(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Captured:
+        """Return what the trace depends on; the arguments are those it was taken of."""
         self._draws.check()
         self._versions.check()
         constants = [
@@ -289,26 +288,20 @@ class Snapshot:
                 constants.append(_same_shape(origin, tuple(map(int, whole.shape))))
         for origin, found in self._finder.values.items():
             is_input = origin in inputs and not self.elements.was_seen(found)
-            is_input |= any(origin.is_in(whole) for whole in self._assigned)
+            is_input |= not origin.is_of_method and self._is_assigned(origin)
             if is_drawn_from(found):
                 continue
             if not is_input and not clocks.is_generator(found):
-                self._refuse_part(found)
-                constants.append(CapturedConstant(origin, same(found), origin.reader()))
+                is_seen = memory_read(origin, args, kwargs) is not None
+                constants.append(
+                    CapturedConstant(origin, same(found), origin.reader(), is_seen)
+                )
         streams = self._streams.freeze(self._finder.values)
         arrays = tuple(self._slots.values())
         return Captured(arrays, tuple(constants), aliases, streams)
 
-    def _refuse_part(self, found: Any) -> None:
-        """Refuse an array whose elements Python read, and an assignment changes.
-
-        Plain NumPy has read what was there before all assignments of the trace.
-        """
-        if not is_array(found) or not self.elements.was_seen(found):
-            return
-        assigned = [self._finder.values[origin] for origin in self._assigned]
-        if any(overlap(found, x) for x in sharing(found, assigned)):
-            raise MutationError(refusals.PART_OUTSIDE)
+    def _is_assigned(self, origin: Origin) -> bool:
+        return any(origin.is_in(whole) for whole in self._assigned)
 
     def _inputs(self) -> tuple[set[Origin], tuple[tuple[Origin, Origin], ...]]:
         """Return the origins whose every read went into an operation.

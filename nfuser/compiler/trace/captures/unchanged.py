@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import sys
 import weakref
-from array import array
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from nfuser.compiler.trace.captures.parts import (
     is_silent,
     is_users_array,
 )
+from nfuser.compiler.trace.captures.windows import bytes_of
 from nfuser.compiler.trace.standins.standin import Standin, is_ndarray
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def same(expected: Any) -> Callable[[Any], bool]:
     is_object = is_users_array(expected) and not is_ndarray(expected)
     if is_array(expected) and not is_object:
         return _same_array(expected)
-    if isinstance(expected, PLAIN) and not isinstance(expected, Standin):
+    if isinstance(expected, PLAIN) and not isinstance(expected, (Standin, np.void)):
         kind, text = type(expected), repr(expected)
         if expected != expected or (expected == 0 and kind not in (int, bool)):
             # NaN is not itself, and -0.0 is not 0.0.
@@ -51,9 +51,9 @@ def same(expected: Any) -> Callable[[Any], bool]:
         return lambda found: type(found) is kind and found == expected
     if isinstance(expected, (set, frozenset)):
         return _same_set(expected)
-    if isinstance(expected, (bytearray, array)):
-        kind, content = type(expected), bytes(expected)
-        return lambda found: type(found) is kind and bytes(found) == content
+    if (memory := bytes_of(expected)) is not None:
+        kind, content = type(expected), _digest(memory)
+        return lambda found: type(found) is kind and _digest(bytes_of(found)) == content
     try:
         reference = weakref.ref(expected)
     except TypeError:

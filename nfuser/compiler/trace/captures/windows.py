@@ -86,6 +86,14 @@ def overlap(one: Any, other: Any) -> bool:
     return not are_known or np.shares_memory(one, other)
 
 
+def bytes_of(item: Any) -> np.ndarray[Any, Any] | None:
+    """Return the memory that ``item`` shows as Python's buffers do, if it does."""
+    try:
+        return np.asarray(memoryview(item))
+    except (BufferError, TypeError, ValueError):
+        return None
+
+
 def _sharing_on_device(item: Any, known: Iterable[Any]) -> list[Any]:
     """Return the same of arrays of other libraries, torch and CuPy for two."""
     low, high = _bounds(_place_of(item))

@@ -14,6 +14,7 @@ from nfuser.execution.device.describe.libraries import Library
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from nfuser.compiler.trace import Trace
     from nfuser.execution.device.describe.descriptor import Descriptor
     from nfuser.frontend.call.inputs.arguments import Arguments
 
@@ -50,6 +51,26 @@ def check_writes(
                     "is not known while tracing"
                 )
                 raise ArgumentError(message)
+
+
+def check_unread(
+    written: Sequence[int],
+    arguments: Arguments,
+    captured: Mapping[int, Any],
+    trace: Trace,
+) -> None:
+    """Refuse to assign to memory in which Python has read while tracing."""
+    arrays = {**arguments.arrays, **captured, **arguments.copied}
+    given = [arrays[slot] for slot in written]
+    name = trace.captured.seen_within(given, *arguments.nest)
+    if name is not None:
+        message = (
+            f"{trace.fusion.name}: read and assign to parts of the array itself, or "
+            f"assign to a copy: another name from outside, {name}, shares memory with "
+            "what it assigns to, and what Python reads there, while tracing, is what "
+            "it held before all assignments"
+        )
+        raise MutationError(message)
 
 
 def _check_writable(array: Any, d: Descriptor) -> None:

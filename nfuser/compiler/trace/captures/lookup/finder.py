@@ -32,12 +32,14 @@ from nfuser.compiler.trace.captures.parts import (
     is_closed,
     is_spent_by_reading,
     is_users_array,
+    is_users_class,
     is_users_file,
     is_users_module,
     parts_of,
     same_names,
 )
 from nfuser.compiler.trace.captures.randomness.stream import Stream
+from nfuser.compiler.trace.captures.windows import bytes_of
 from nfuser.errors import TraceError
 
 if TYPE_CHECKING:
@@ -168,12 +170,12 @@ class Finder:
             if isinstance(found, PLAIN) or _is_drawn_from(found):
                 break
             if is_array(found) and step.is_attribute and step.key not in _FOLLOWED:
-                if is_users_array(found):
-                    self._add_parts(origin, found, ())
+                self._use_array(origin, found, step)
                 break
             if isinstance(found, ModuleType):
                 self.values[origin] = found  # its name may come to mean another one
             is_library = isinstance(found, ModuleType) and not is_users_module(found)
+            self._name_object(origin, found)
             try:
                 part = step.apply(found)
             except Exception:  # noqa: BLE001 (the user may catch whatever it raises)
@@ -193,6 +195,21 @@ class Finder:
                 return
         clocks.refuse(str(origin), found)
         self.add(origin, found, owner)
+
+    def _use_array(self, origin: Origin, found: Any, step: PathStep) -> None:
+        """Add what an array of a user's class holds beside elements, of which it asks.
+
+        What is none of these parts may read the elements.
+        """
+        if is_users_array(found):
+            self._add_parts(origin, found, ())
+            if all(part != step for part, _ in parts_of(found) or ()):
+                self.values[origin] = found
+
+    def _name_object(self, origin: Origin, found: Any) -> None:
+        """Let an object be known whose properties, or items, may read what it holds."""
+        if is_users_class(type(found)):
+            self._known.setdefault(id(found), (origin, found))
 
     def add(
         self, origin: Origin, found: Any, owner: tuple[Origin, Any] | None = None
@@ -324,7 +341,7 @@ class Finder:
         self._whole.add(origin)
         for step, part in parts:
             self._expand(origin.then(step), part, (*above, found))
-        return True
+        return bytes_of(found) is None
 
 
 def _is_drawn_from(found: Any) -> bool:

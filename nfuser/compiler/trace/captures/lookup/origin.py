@@ -89,6 +89,11 @@ class Origin:
         steps = self.steps[: len(whole.steps)]
         return self.root == whole.root and steps == whole.steps
 
+    @property
+    def is_of_method(self) -> bool:
+        """Whether this is what a method is bound to, which Python calls it with."""
+        return bool(self.steps) and self.steps[-1].key == "__self__"
+
     def then(self, step: PathStep) -> Origin:
         """Return the origin of a part."""
         return Origin(self.root, self.name, (*self.steps, step))

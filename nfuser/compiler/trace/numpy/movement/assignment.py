@@ -51,12 +51,18 @@ def _is_apart(x: Any, part: Any) -> bool:
 
 
 def _is_itself(t: Tracer, part: Any, value: Any) -> bool:
-    """Tell whether a part is assigned to itself, as ``x[k] += y`` ends."""
+    """Tell whether a part is assigned to itself, as ``x[k] += y`` ends.
+
+    That is no assignment of the caller's array only if there was one before: NumPy
+    refuses it for one that is read-only.
+    """
     if not hasattr(value, "_remake"):
         return False
     root, views = part._chain()
     other, others = value._chain()
     if root is not other or value._is_number:
+        return False
+    if root._slot is not None and all(root is not x for _, x in t.written()):
         return False
     held = root._operand()
     one, two = (AssignedPart(t.builder, held, v) for v in (views, others))

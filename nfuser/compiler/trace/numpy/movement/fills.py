@@ -13,6 +13,7 @@ import numpy as np
 
 import nfuser.compiler.trace.numpy.movement.writes as writes
 import nfuser.compiler.trace.numpy.names.refusals as refusals
+from nfuser.compiler.dtypes.promotion import safe_cast
 from nfuser.compiler.trace.standins.asked import ask_to_assign_outside, to_be_assigned
 from nfuser.compiler.trace.standins.sizes import is_sequence
 from nfuser.compiler.trace.standins.standin import Standin, chosen_by_masks
@@ -62,6 +63,9 @@ def putmask(t: Tracer, a: Any, mask: Any, values: Any) -> None:
     new = t.tensor(values)
     if new.ndim not in (0, a.ndim):
         raise UnsupportedError(refusals.REPEATED_VALUES)
+    is_array = not getattr(values, "_is_number", True)
+    if is_array or isinstance(values, np.ndarray):  # numbers and lists are converted
+        safe_cast(new.dtype, a._operand().dtype, "safe")
     copyto(t, a, t.wrap(new), "unsafe", where=t.wrap(t.tensor(mask)).astype(bool))
 
 
