@@ -149,11 +149,11 @@ def memory_read(
     A number that is an item of an array, or of a buffer, lies in there.
     """
     way: list[Any] = origin.way(args, kwargs)
-    found: Any = way[-1] if way else None
-    if isinstance(found, PLAIN) and way[1:] and not origin.steps[-1].is_attribute:
-        found = way[-2]
-    if is_array(found):
-        return found
-    if isinstance(found, PLAIN):
-        return None
-    return bytes_of(found)
+    is_item = bool(way[1:]) and not origin.steps[-1].is_attribute
+    is_number = is_item and isinstance(way[-1], PLAIN)
+    for found in way[-2:-1] if is_number else way[-1:]:
+        if is_array(found):
+            return found
+        if not isinstance(found, PLAIN):
+            return bytes_of(found)
+    return None
