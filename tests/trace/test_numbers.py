@@ -321,3 +321,33 @@ def test_a_truth_value_is_a_number_where_it_is_numpys(
 ) -> None:
     x = np.arange(3.0)
     np.testing.assert_array_equal(nfuser.fuse(function)(x), function(x))
+
+
+def test_a_number_that_a_loop_carries_is_divided_as_python_divides() -> None:
+    def by_float(u: Any, k: int) -> Any:
+        s = 1.5
+        for _ in range(k):
+            s = s / (k - 1)
+        return u * s
+
+    def by_whole(u: Any, k: int) -> Any:
+        s = 7
+        for _ in range(k):
+            s = s // (k - 1)
+        return u * s
+
+    def rest(u: Any, k: int) -> Any:
+        s = 7.0
+        for _ in range(k):
+            s = s % (k - 1)
+        return u * s
+
+    for function in (by_float, by_whole, rest):
+        fused = nfuser.fuse(function)
+        for k in (0, 1, 2, 3, 1, 0):
+            if k == 1:
+                with pytest.raises(ZeroDivisionError):
+                    fused(np.ones(2), k)
+            else:
+                wanted = function(np.ones(2), k)
+                np.testing.assert_array_equal(fused(np.ones(2), k), wanted)

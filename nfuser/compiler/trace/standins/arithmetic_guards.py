@@ -93,6 +93,8 @@ def outcome_guard(
     left, right = (
         host_number(b, x) if isinstance(x, TensorView) else x for x in operands
     )
+    if left is None and operation is not pow:
+        left = 1  # a division fails by its divisor alone
     if left is None or right is None:
         return None
     key = (operation, *(x if _is_symbolic(x) else repr(x) for x in operands))
