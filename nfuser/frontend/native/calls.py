@@ -362,12 +362,13 @@ class RecordMaker:
         def is_unchanged(*args: Any) -> bool:
             if are_apart is not None and not are_apart(*args):
                 return False
-            if captured.read(*bound(args)) is None:
+            given = bound(args)
+            if captured.read(*given) is None:
                 return False
             written = [args[k] for k in places]
-            if written and captured.seen_within(written, *bound(args)) is not None:
+            if written and captured.seen_within(written, *given) is not None:
                 return False
-            now = captured.read_streams(*bound(args))
+            now = captured.read_streams(*given)
             return now is not None and all(map(operator.is_, now, found))
 
         return self._keep.object(is_unchanged)

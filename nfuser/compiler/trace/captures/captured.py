@@ -21,6 +21,7 @@ from nfuser.compiler.trace.captures.windows import (
     sharing,
 )
 from nfuser.compiler.trace.numpy.creation.tables import Held
+from nfuser.compiler.trace.standins.standin import is_ndarray
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -62,7 +63,7 @@ class Captured:
     @property
     def seen(self) -> list[CapturedConstant]:
         """The constants in whose memory Python may have read while tracing."""
-        return [constant for constant in self.constants if constant.is_seen]
+        return [constant for constant in self.constants if constant.memory is not None]
 
     def holders(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         """Return what stands on the way to all that is captured, and that itself."""
@@ -110,7 +111,9 @@ class Captured:
         None where nothing does.
         """
         for constant in self.seen:
-            held = memory_read(constant.origin, args, kwargs)
+            held: Any = constant.memory(args, kwargs) if constant.memory else None
+            if not is_ndarray(held) and not is_array(held):
+                held = bytes_of(held)
             if any(overlap(held, x) for x in sharing(held, arrays)):
                 return str(constant.origin)
         return None
@@ -132,28 +135,28 @@ class Captured:
 class CapturedConstant:
     """A value that the trace depends on, and the test that it is unchanged.
 
-    What Python has read of one that ``is_seen`` is what was in its memory then.
+    What Python has read of one that has ``memory`` is what was there then.
     """
 
     origin: Origin
     holds: Callable[[Any], bool]
     read: Read
-    is_seen: bool = False
+    memory: Read | None = None
 
 
 def memory_read(
     origin: Origin, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Any:
-    """Return the memory that is read where ``origin`` is; None where there is none.
+) -> Read | None:
+    """Return what reads the array, or buffer, in which ``origin`` lies, if one is.
 
     A number that is an item of an array, or of a buffer, lies in there.
     """
     way: list[Any] = origin.way(args, kwargs)
     is_item = bool(way[1:]) and not origin.steps[-1].is_attribute
     is_number = is_item and isinstance(way[-1], PLAIN)
+    steps = origin.steps[:-1] if is_number else origin.steps
     for found in way[-2:-1] if is_number else way[-1:]:
-        if is_array(found):
-            return found
-        if not isinstance(found, PLAIN):
-            return bytes_of(found)
+        if is_array(found) or not isinstance(found, PLAIN):
+            is_held = is_array(found) or bytes_of(found) is not None
+            return replace(origin, steps=steps).reader() if is_held else None
     return None

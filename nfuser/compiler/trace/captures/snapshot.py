@@ -292,9 +292,9 @@ class Snapshot:
             if is_drawn_from(found):
                 continue
             if not is_input and not clocks.is_generator(found):
-                is_seen = memory_read(origin, args, kwargs) is not None
+                memory = memory_read(origin, args, kwargs)
                 constants.append(
-                    CapturedConstant(origin, same(found), origin.reader(), is_seen)
+                    CapturedConstant(origin, same(found), origin.reader(), memory)
                 )
         streams = self._streams.freeze(self._finder.values)
         arrays = tuple(self._slots.values())
