@@ -356,7 +356,8 @@ class RecordMaker:
         if is_free:
             return 0 if are_apart is None else self._keep.object(are_apart)
         bound = self._shape.bound
-        places = self._written() if captured.seen else []
+        slots = self._ready.variant.trace.writes if captured.seen else ()
+        places = [self._positions[self._inputs[slot]] for slot, _ in slots]
 
         @graph_break
         def is_unchanged(*args: Any) -> bool:
@@ -377,11 +378,6 @@ class RecordMaker:
         written = [slot for slot, _ in self._ready.variant.trace.writes]
         places = {s: self._positions[x] for s, x in self._inputs.items()}
         return apartness(written, places, self._args)
-
-    def _written(self) -> list[int]:
-        """Return the places of the arguments that are assigned to."""
-        slots = [slot for slot, _ in self._ready.variant.trace.writes]
-        return [self._positions[self._inputs[slot]] for slot in slots]
 
     def _captures(self) -> list[int]:
         words: list[int] = []
