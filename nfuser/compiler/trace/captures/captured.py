@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nfuser.compiler.ir.base import node
+from nfuser.compiler.trace.captures.lookup.bytecode import REFERENT
 from nfuser.compiler.trace.captures.parts import PLAIN, is_array
 from nfuser.compiler.trace.captures.randomness.streams import Streams
 from nfuser.compiler.trace.captures.windows import (
@@ -149,14 +150,21 @@ def memory_read(
 ) -> Read | None:
     """Return what reads the array, or buffer, in which ``origin`` lies, if one is.
 
-    A number that is an item of an array, or of a buffer, lies in there.
+    A number that is an item of an array, or of a buffer, lies in there: of an array of
+    NumPy's that item alone is read.
     """
     way: list[Any] = origin.way(args, kwargs)
     is_item = bool(way[1:]) and not origin.steps[-1].is_attribute
     is_number = is_item and isinstance(way[-1], PLAIN)
-    steps = origin.steps[:-1] if is_number else origin.steps
-    for found in way[-2:-1] if is_number else way[-1:]:
-        if is_array(found) or not isinstance(found, PLAIN):
-            is_held = is_array(found) or bytes_of(found) is not None
-            return replace(origin, steps=steps).reader() if is_held else None
-    return None
+    found: Any = way[-1 - is_number]
+    if not is_array(found) and (isinstance(found, PLAIN) or bytes_of(found) is None):
+        return None
+    if not is_number:
+        return origin.reader()
+    *steps, last = origin.steps
+    whole = replace(origin, steps=tuple(steps)).reader()
+    if not is_ndarray(found) or last.key is REFERENT:
+        return whole
+    key: Any = last.key
+    place: Any = (*key, ...) if type(key) is tuple else (key, ...)
+    return lambda args, kwargs: whole(args, kwargs)[place]
