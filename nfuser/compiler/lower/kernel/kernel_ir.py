@@ -290,10 +290,9 @@ class For:
     """Run ``body`` for index 0, 1, ... below ``stop``; a constant stop is unrolled.
 
     Of a CPU ``narrow`` asks for vectors full of 32-bit lanes, whatever the loop sums
-    in, and ``interleave`` for so many vectors at once; LLVM chooses where that is 0.
-    A ``rolled`` one stays a loop, though its stop is a constant.
-    Where there is a variable ``going``, no body begins once that is zero. ``backwards``
-    is from the last index to the first, on a GPU.
+    in, ``interleave`` for so many vectors at once, where LLVM chooses if that is 0, and
+    ``rolled`` that it stays a loop. Where there is a variable ``going``, no body begins
+    once that is zero. ``backwards`` is from the last index to the first, on a GPU.
     """
 
     index: LoopIndex

@@ -154,6 +154,8 @@ def memory_read(
     NumPy's that item alone is read.
     """
     way: list[Any] = origin.way(args, kwargs)
+    if not way:
+        return None
     is_item = bool(way[1:]) and not origin.steps[-1].is_attribute
     is_number = is_item and isinstance(way[-1], PLAIN)
     found: Any = way[-1 - is_number]
