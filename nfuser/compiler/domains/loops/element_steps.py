@@ -38,6 +38,24 @@ class ElementPlace:
 
 
 @node
+class ArrayPart:
+    """Elements of an array in memory, as of a ``version``.
+
+    ``axes`` of the array are open; -1 is an axis of extent 1 that the array has not.
+    """
+
+    array: TensorView
+    version: int
+    axes: tuple[int, ...]
+    index: tuple[Coordinate, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the array as it lies."""
+        return is_whole(self.index, self.axes)
+
+
+@node
 class Compute:
     """One number of others, or of the sizes of the call."""
 

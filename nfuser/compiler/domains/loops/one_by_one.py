@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from nfuser.compiler.domains.loops.element_steps import (
+    ArrayPart,
     Compute,
     Coordinate,
     ElementLoop,
@@ -22,11 +23,15 @@ from nfuser.compiler.domains.loops.element_steps import (
     Step,
     Write,
     is_number,
-    is_whole,
+)
+from nfuser.compiler.domains.loops.in_place import (
+    Line,
+    is_put_back,
+    lines_written,
+    writes_in_place,
 )
 from nfuser.compiler.domains.space import Mismatch
 from nfuser.compiler.dtypes import DType
-from nfuser.compiler.ir.base import node
 from nfuser.compiler.ir.expr import (
     Argument,
     Assign,
@@ -87,33 +92,17 @@ _FAILS = "it may fail while it runs"
 _ROUNDED = "its elements are held in another type than they are stored in"
 
 
-@node
-class _Part:
-    """Elements of an array in memory, as of a ``version``.
-
-    ``axes`` of the array are open; -1 is an axis of extent 1 that the array has not.
-    """
-
-    array: TensorView
-    version: int
-    axes: tuple[int, ...]
-    index: tuple[Coordinate, ...]
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is the array as it lies."""
-        return is_whole(self.index, self.axes)
-
-
 class _Steps:
     def __init__(self, fusion: Fusion) -> None:
         self._fusion = fusion
-        self._parts: dict[TensorView, _Part] = {}
+        self._parts: dict[TensorView, ArrayPart] = {}
         self._versions: dict[TensorView, int] = {}
         self._same: dict[tuple[TensorView, int], list[TensorView]] = {}
         self._steps: list[Step] = []
         self._ranges = Ranges(fusion.definition, {})
-        self._written: dict[tuple[TensorView, int], _Part] = {}  # last, by a scatter
+        self._written: dict[
+            tuple[TensorView, int], ArrayPart
+        ] = {}  # last, by a scatter
 
     def run(self) -> OneByOne:
         loop = self._outermost()
@@ -126,7 +115,7 @@ class _Steps:
             copied.append((before, left))
             self._in_memory(left)
         arrays = [self._parts.get(left) for left in loop.results[: loop.carried]]
-        self._turns(loop, arrays)
+        self._turns(loop, arrays, {})
         return OneByOne(tuple(copied), tuple(self._steps))
 
     def _outermost(self) -> Loop:
@@ -147,15 +136,15 @@ class _Steps:
         self._versions[tensor] = 0
         self._note(tensor, self._whole(tensor, tensor.ndim))
 
-    def _whole(self, array: TensorView, ndim: int) -> _Part:
+    def _whole(self, array: TensorView, ndim: int) -> ArrayPart:
         index = (Coordinate(sc.const(0), 1),) * ndim
-        return _Part(array, self._versions[array], tuple(range(ndim)), index)
+        return ArrayPart(array, self._versions[array], tuple(range(ndim)), index)
 
-    def _note(self, tensor: TensorView, part: _Part) -> None:
+    def _note(self, tensor: TensorView, part: ArrayPart) -> None:
         self._parts[tensor] = part
         self._same.setdefault((part.array, part.version), []).append(tensor)
 
-    def _now(self, tensor: TensorView) -> _Part:
+    def _now(self, tensor: TensorView) -> ArrayPart:
         """Return the part that ``tensor`` is, if its memory still holds it."""
         part = self._parts.get(tensor)
         if part is None:
@@ -164,7 +153,7 @@ class _Steps:
             _refuse(_STALE, tensor)
         return part
 
-    def _overwritten(self, tensor: TensorView, *, whole: bool = True) -> _Part:
+    def _overwritten(self, tensor: TensorView, *, whole: bool = True) -> ArrayPart:
         """Return what ``tensor`` is once that array, or part, is written into."""
         part = self._now(tensor)
         is_whole = part.is_whole or not whole
@@ -175,8 +164,13 @@ class _Steps:
 
     # -- loops ---------------------------------------------------------------
 
-    def _turns(self, loop: Loop, arrays: list[_Part | None]) -> None:
-        """Add a loop, which carries ``arrays`` where they are not None."""
+    def _turns(
+        self,
+        loop: Loop,
+        arrays: list[ArrayPart | None],
+        targets: Mapping[TensorView, ArrayPart],
+    ) -> None:
+        """Add a loop, which carries ``arrays``, and adds to ``targets`` in place."""
         memories = [part.array for part in arrays if part is not None]
         if len(set(memories)) < len(memories):
             _refuse(_WHOLE, loop.result)
@@ -196,17 +190,18 @@ class _Steps:
         _Body(self, loop.body).run()
         self._ranges = outer
         steps, self._steps = self._steps, around
+        added = self._added(loop, targets, steps)
         carried = self._left(loop, arrays, given)
         flag = None if loop.flag is None else given.get(loop.flag)
         if loop.flag is not None and flag is None:
             _refuse("whether it goes on is the same in each turn", loop.result)
-        turns = ElementLoop(loop, carried, tuple(steps), flag, self._added(loop))
+        turns = ElementLoop(loop, carried, tuple(steps), flag, added)
         self._steps.append(turns)
 
     def _left(
         self,
         loop: Loop,
-        arrays: list[_Part | None],
+        arrays: list[ArrayPart | None],
         given: Mapping[int, TensorView],
     ) -> tuple[tuple[TensorView, TensorView, TensorView, TensorView], ...]:
         """Return the numbers that ``loop`` carries; note the arrays that it leaves."""
@@ -225,32 +220,52 @@ class _Steps:
             self._note(left, replace(found, version=self._versions[part.array]))
         return tuple(numbers)
 
-    def _added(self, loop: Loop) -> tuple[tuple[TensorView, TensorView], ...]:
+    def _added(
+        self, loop: Loop, targets: Mapping[TensorView, ArrayPart], steps: list[Step]
+    ) -> tuple[tuple[TensorView, TensorView], ...]:
+        """Return what goes into results; let ``steps`` write what goes elsewhere."""
         for row, whole in loop.added:
-            if not is_number(row) or whole not in self._fusion.outputs:
+            if whole not in targets and whole not in self._fusion.outputs:
+                _refuse(_WHOLE, whole)
+            if not is_number(row):
                 _refuse(_WHOLE, whole)
             _require_held(whole)
-        return loop.added
+        writes = writes_in_place(loop, targets, steps)
+        if writes is None:
+            _refuse(_STALE, loop.result)
+        steps += writes
+        return tuple(x for x in loop.added if x[1] not in targets)
 
-    def inner(self, loop: Loop) -> None:
-        """Add a loop within another one."""
+    def inner(self, loop: Loop, lines: Mapping[TensorView, Line]) -> None:
+        """Add a loop within another one, some of whose results are ``lines``."""
         arrays = [
             None if is_number(left) else self._overwritten(before)
             for before, _, left in loop.pairs
         ]
-        self._turns(loop, arrays)
+        targets: dict[TensorView, ArrayPart] = {}
+        for whole, line in lines.items():
+            part = self._now(line.array)
+            index = (Coordinate(line.start, line.step),)
+            targets[whole] = ArrayPart(part.array, part.version + 1, (0,), index)
+        self._turns(loop, arrays, targets)
+        for whole, line in lines.items():
+            part = replace(self._overwritten(line.array), index=targets[whole].index)
+            self._written[part.array, part.version] = part
+            self._note(whole, part)
 
     # -- expressions ---------------------------------------------------------
 
-    def written(self, expr: Expr) -> list[TensorView]:
-        """Return the tensors whose memory ``expr`` writes into."""
+    def written(self, expr: Expr, lines: Mapping[TensorView, Line]) -> list[TensorView]:
+        """Return the tensors whose memory ``expr``, or a loop's ``lines``, lie in."""
         match expr:
             case Scatter():
                 return [expr.source]
             case Assign() if is_number(expr.value) and not is_number(expr.result):
                 return [expr.source]
             case Loop():
-                return [before for before, _, left in expr.pairs if not is_number(left)]
+                pairs = expr.pairs
+                own = [before for before, _, left in pairs if not is_number(left)]
+                return own + [line.array for line in lines.values()]
             case _:
                 return []
 
@@ -262,7 +277,7 @@ class _Steps:
         part = self._now(tensor)
         return self._same[part.array, part.version]
 
-    def add(self, expr: Expr) -> None:
+    def add(self, expr: Expr, lines: Mapping[TensorView, Line]) -> None:
         """Add the step of an expression, if it takes one."""
         match expr:
             case Argument():
@@ -282,7 +297,7 @@ class _Steps:
             case Scatter():
                 self._scatter(expr)
             case Loop():
-                self.inner(expr)
+                self.inner(expr, lines)
             case _:
                 _refuse(_WHOLE, results(expr)[0])
 
@@ -329,7 +344,7 @@ class _Steps:
                 rest = iter(axes)
                 ndim = range(expr.result.ndim)
                 axes = tuple(-1 if k in expr.axes else next(rest) for k in ndim)
-        found = _Part(part.array, part.version, axes, tuple(index))
+        found = ArrayPart(part.array, part.version, axes, tuple(index))
         if is_number(expr.result):
             place = ElementPlace(part.array, found.index)
             self._steps.append(ReadElement(expr.result, place))
@@ -350,26 +365,10 @@ class _Steps:
         if source is None or source.array is not part.array or not source.is_whole:
             _refuse(_WHOLE, expr.result)
         all_of_it = expr.is_whole and part.is_whole
-        if not all_of_it and not self._is_put_back(expr, part, source):
+        written = self._written.get((part.array, part.version))
+        if not all_of_it and not is_put_back(expr, part, source, written):
             _refuse(_WHOLE, expr.result)
         self._note(expr.result, self._whole(part.array, expr.result.ndim))
-
-    def _is_put_back(self, expr: Assign, part: _Part, source: _Part) -> bool:
-        """Tell whether a part that was written in place is assigned to where it is."""
-        written = self._written.get((part.array, part.version))
-        if written is None or source.version + 1 != part.version:
-            return False
-        axes = [a for a in part.axes if a >= 0]
-        if written.index != part.index or axes != sorted(axes):
-            return False
-        return all(
-            at.number is None
-            and at.start is start
-            and (at.step == step or axis not in axes)
-            for axis, (at, start, step) in enumerate(
-                zip(part.index, expr.starts, expr.steps, strict=True)
-            )
-        )
 
     def _scatter(self, expr: Scatter) -> None:
         if not expr.inside:
@@ -414,12 +413,16 @@ class _Body:
             _refuse(_STALE, results(expr)[0])
         self._begun.add(expr)
         self._add_all(self._fusion.definition[t] for t in sources(expr))
-        for tensor in self._steps.written(expr):
+        lines = self._lines(expr)
+        for tensor in self._steps.written(expr, lines):
             sharing = self._steps.sharing(tensor)
             for shared in iter_growing(sharing):
                 self._add_all(self._readers(shared, expr))
-        self._steps.add(expr)
+        self._steps.add(expr, lines)
         self._done.add(expr)
+
+    def _lines(self, expr: Expr) -> Mapping[TensorView, Line]:
+        return lines_written(self._fusion, expr) if isinstance(expr, Loop) else {}
 
     def _add_all(self, exprs: Iterable[Expr]) -> None:
         for expr in exprs:
@@ -432,7 +435,7 @@ class _Body:
             for user in self._fusion.users.get(tensor, ())
             if user is not writer
             and not (isinstance(user, Assign) and user.source is tensor)
-            and tensor not in self._steps.written(user)
+            and tensor not in self._steps.written(user, self._lines(user))
         ]
 
 
