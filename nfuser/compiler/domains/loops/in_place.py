@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @node
-class Line:
+class ElementLine:
     """Elements of an array of one axis, from ``start`` on, ``step`` apart."""
 
     array: TensorView
@@ -48,7 +48,7 @@ class Line:
     step: int
 
 
-def lines_written(body: Fusion, loop: Loop) -> dict[TensorView, Line]:
+def lines_written(body: Fusion, loop: Loop) -> dict[TensorView, ElementLine]:
     """Return where the results of ``loop``, new elements, come to lie at last.
 
     A part of an array is assigned them, or they take the place of all of one that the
@@ -64,7 +64,7 @@ def lines_written(body: Fusion, loop: Loop) -> dict[TensorView, Line]:
     return {whole: line for whole, line in lines.items() if line is not None}
 
 
-def _line(body: Fusion, tensor: TensorView) -> Line | None:
+def _line(body: Fusion, tensor: TensorView) -> ElementLine | None:
     """Return where ``tensor`` goes as it is, or a copy of it."""
     while tensor not in body.outputs and len(body.users.get(tensor, ())) == 1:
         (user,) = body.users[tensor]
@@ -72,7 +72,7 @@ def _line(body: Fusion, tensor: TensorView) -> Line | None:
             case Pointwise(op) if is_copy(op):
                 tensor = user.result
             case Assign() if user.value is tensor and user.source.ndim == 1:
-                return Line(user.source, user.starts[0], user.steps[0])
+                return ElementLine(user.source, user.starts[0], user.steps[0])
             case _:
                 return None
     if body.outputs.count(tensor) != 1:
@@ -80,7 +80,7 @@ def _line(body: Fusion, tensor: TensorView) -> Line | None:
     slot = body.outputs.index(tensor)
     held = next((a.result for a in body.arguments if a.slot == slot), None)
     fits = held is not None and held.shape == tensor.shape
-    return Line(held, sc.const(0), 1) if held is not None and fits else None
+    return ElementLine(held, sc.const(0), 1) if held is not None and fits else None
 
 
 def writes_in_place(

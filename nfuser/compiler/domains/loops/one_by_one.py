@@ -25,7 +25,7 @@ from nfuser.compiler.domains.loops.element_steps import (
     is_number,
 )
 from nfuser.compiler.domains.loops.in_place import (
-    Line,
+    ElementLine,
     is_put_back,
     lines_written,
     writes_in_place,
@@ -236,7 +236,7 @@ class _Steps:
         steps += writes
         return tuple(x for x in loop.added if x[1] not in targets)
 
-    def inner(self, loop: Loop, lines: Mapping[TensorView, Line]) -> None:
+    def inner(self, loop: Loop, lines: Mapping[TensorView, ElementLine]) -> None:
         """Add a loop within another one, some of whose results are ``lines``."""
         arrays = [
             None if is_number(left) else self._overwritten(before)
@@ -255,7 +255,9 @@ class _Steps:
 
     # -- expressions ---------------------------------------------------------
 
-    def written(self, expr: Expr, lines: Mapping[TensorView, Line]) -> list[TensorView]:
+    def written(
+        self, expr: Expr, lines: Mapping[TensorView, ElementLine]
+    ) -> list[TensorView]:
         """Return the tensors whose memory ``expr``, or a loop's ``lines``, lie in."""
         match expr:
             case Scatter():
@@ -277,7 +279,7 @@ class _Steps:
         part = self._now(tensor)
         return self._same[part.array, part.version]
 
-    def add(self, expr: Expr, lines: Mapping[TensorView, Line]) -> None:
+    def add(self, expr: Expr, lines: Mapping[TensorView, ElementLine]) -> None:
         """Add the step of an expression, if it takes one."""
         match expr:
             case Argument():
@@ -421,7 +423,7 @@ class _Body:
         self._steps.add(expr, lines)
         self._done.add(expr)
 
-    def _lines(self, expr: Expr) -> Mapping[TensorView, Line]:
+    def _lines(self, expr: Expr) -> Mapping[TensorView, ElementLine]:
         return lines_written(self._fusion, expr) if isinstance(expr, Loop) else {}
 
     def _add_all(self, exprs: Iterable[Expr]) -> None:
