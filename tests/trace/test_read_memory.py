@@ -135,3 +135,38 @@ def test_a_value_beside_the_elements_of_a_users_array_is_no_element() -> None:
         own[:] = number
         np.testing.assert_array_equal(fused(np.ones(2)), np.full(2, 2.0))
     assert fused.cache_info().traces == 1
+
+
+ALL = np.arange(6.0)
+
+
+def _element(a: Any) -> Any:
+    number = float(ALL[3])
+    a[:] = a + number
+    return a * float(ALL[4])
+
+
+def _condition(a: Any) -> Any:
+    if ALL[5] > 1:
+        a += 1
+    return a * 1
+
+
+@pytest.mark.parametrize("function", [_element, _condition])
+def test_an_element_beside_what_is_written_is_read(function: Any) -> None:
+    fused = nfuser.fuse(function)
+    for turn in range(4):
+        ALL[:] = np.arange(6.0) + turn
+        found, left = np.array(fused(ALL[:3])), ALL.copy()
+        ALL[:] = np.arange(6.0) + turn
+        np.testing.assert_array_equal(found, function(ALL[:3]))
+        np.testing.assert_array_equal(left, ALL)
+
+
+def test_an_element_that_is_written_is_not_read() -> None:
+    def doubled(a: Any) -> Any:
+        a[:] = 1
+        return a * float(ALL[2])
+
+    with pytest.raises(MutationError):
+        nfuser.fuse(doubled)(ALL[:3])

@@ -356,7 +356,7 @@ class RecordMaker:
         if is_free:
             return 0 if are_apart is None else self._keep.object(are_apart)
         bound = self._shape.bound
-        slots = self._ready.variant.trace.writes if captured.seen else ()
+        slots = self._ready.variant.trace.writes if captured.has_seen else ()
         places = [self._positions[self._inputs[slot]] for slot, _ in slots]
 
         @graph_break

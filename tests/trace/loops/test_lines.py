@@ -109,7 +109,29 @@ def beyond(p: Any, x: Any, w: Any) -> Any:
             x[v] = x[v] * 0.5 + w[v]
 
 
-PROGRAMS = (marked, part, neighbours, read_after, swapped, counted)
+def shifted(p: Any, x: Any, w: Any) -> Any:
+    """A turn reads an element as it was, which the turn before has written."""
+    done, x = np.zeros(len(p)), x.copy()
+    for k in range(len(p)):
+        done[p[k]] = x[k]
+        old = x.copy()
+        for v in range(20):
+            x[v + 1] = old[v] + w[v]
+    return x, done
+
+
+def turned(p: Any, x: Any, w: Any) -> Any:
+    done, x = np.zeros(len(p)), x.copy()
+    for k in range(len(p)):
+        done[p[k]] = x[k]
+        old = x.copy()
+        for v in range(len(x)):
+            x[v] = old[len(x) - 1 - v] * w[v]
+    return x, done
+
+
+ONE_KERNEL = (part, read_after, swapped, counted, shifted)
+PROGRAMS = (*ONE_KERNEL, marked, neighbours, turned)
 
 
 @pytest.mark.parametrize("backend", ["cpu", "interpret"])
@@ -124,6 +146,8 @@ def test_results_are_those_of_python(program: Any, backend: str) -> None:
         for one, other in zip(*pairs, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-13)
         np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-13)
+    schedules = [str(k.schedule) for k in fused.kernels(P, X.copy(), W.copy())]
+    assert ("serial()" in schedules) == (program in ONE_KERNEL)
 
 
 @pytest.mark.parametrize("backend", ["cpu", "interpret"])

@@ -100,9 +100,8 @@ class _Steps:
         self._same: dict[tuple[TensorView, int], list[TensorView]] = {}
         self._steps: list[Step] = []
         self._ranges = Ranges(fusion.definition, {})
-        self._written: dict[
-            tuple[TensorView, int], ArrayPart
-        ] = {}  # last, by a scatter
+        # What was written last, by a scatter or a loop.
+        self._written: dict[tuple[TensorView, int], ArrayPart] = {}
 
     def run(self) -> OneByOne:
         loop = self._outermost()
@@ -245,6 +244,8 @@ class _Steps:
         targets: dict[TensorView, ArrayPart] = {}
         for whole, line in lines.items():
             part = self._now(line.array)
+            if not part.is_whole:
+                _refuse(_WHOLE, whole)
             index = (Coordinate(line.start, line.step),)
             targets[whole] = ArrayPart(part.array, part.version + 1, (0,), index)
         self._turns(loop, arrays, targets)

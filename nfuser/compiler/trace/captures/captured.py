@@ -62,9 +62,9 @@ class Captured:
         return bool(self.streams.drawn)
 
     @property
-    def seen(self) -> list[CapturedConstant]:
-        """The constants in whose memory Python may have read while tracing."""
-        return [constant for constant in self.constants if constant.memory is not None]
+    def has_seen(self) -> bool:
+        """Whether Python may have read in the memory of a constant while tracing."""
+        return any(constant.memory is not None for constant in self.constants)
 
     def holders(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         """Return what stands on the way to all that is captured, and that itself."""
@@ -111,8 +111,10 @@ class Captured:
 
         None where nothing does.
         """
-        for constant in self.seen:
-            held: Any = constant.memory(args, kwargs) if constant.memory else None
+        for constant in self.constants:
+            if constant.memory is None:
+                continue
+            held: Any = constant.memory(args, kwargs)
             if not is_ndarray(held) and not is_array(held):
                 held = bytes_of(held)
             if any(overlap(held, x) for x in sharing(held, arrays)):
